@@ -1,0 +1,1 @@
+"""The bundled adapters, one file each with its block table beside it. A new file is found by itself."""

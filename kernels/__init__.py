@@ -1,0 +1,1 @@
+"""The bundled kernels, one file each. A new file with a CASE is found by itself."""

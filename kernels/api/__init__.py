@@ -1,0 +1,1 @@
+"""The probes: very small kernel cases, one file for each group of the language."""

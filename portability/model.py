@@ -1,0 +1,347 @@
+"""The nouns of the harness: targets, cells, evidence, outcomes, observations, expectations.
+
+Every value is frozen and made of plain Python, so that it crosses a pipe as JSON, and a table can be
+drawn from it on a machine that has neither torch nor triton.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeVar
+
+DEFAULT_ENVIRONMENT = "default"
+
+
+class Word(str, Enum):
+    """A string enumeration that prints as its value (`enum.StrEnum` is not in Python 3.10)."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self.value), spec)
+
+
+class Evidence(Word):
+    """How far a cell got, strongest first. One kind is never shown as another."""
+
+    RAN = "ran"  # executed on the target's own hardware
+    EMULATED = "emulated"  # code made for the target, executed on a CPU
+    INTERPRETED = "interpreted"  # Triton's interpreter on the CPU
+    COMPILED = "compiled"  # down to the target's binary, never executed
+    LOWERED = "lowered"  # some way down, short of a binary
+    NONE = "none"
+
+    @property
+    def rank(self) -> int:
+        """Larger is stronger; `none` is 0."""
+        return len(Evidence) - 1 - list(Evidence).index(self)
+
+    @property
+    def executes(self) -> bool:
+        """Whether values were computed, so that they could be compared."""
+        return self in (Evidence.RAN, Evidence.EMULATED, Evidence.INTERPRETED)
+
+
+class Outcome(Word):
+    """What happened to a cell, worst last within a square (see `severity`)."""
+
+    PASS = "pass"
+    IGNORED = "ignored"  # the backend accepted an option and did nothing with it
+    UNSUPPORTED = "unsupported"  # the harness or the backend says by name that it cannot do this
+    UNAVAILABLE = "unavailable"  # nothing here could try
+    NONDETERMINISTIC = "nondeterministic"
+    WRONG = "wrong"
+    OUT_OF_BOUNDS = "out_of_bounds"
+    RACE = "race"
+    UNDEFINED_VALUE = "undefined_value"
+    COMPILE_ERROR = "compile_error"
+    OUT_OF_RESOURCES = "out_of_resources"
+    LAUNCH_ERROR = "launch_error"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    HARNESS_ERROR = "harness_error"
+
+    @property
+    def severity(self) -> int:
+        """Larger is worse; a square of the table shows the worst of its cells."""
+        return list(Outcome).index(self)
+
+
+class Standing(Word):
+    """An observation against what `matrix.toml` declares."""
+
+    AS_EXPECTED = "as_expected"
+    UNKNOWN = "unknown"  # the evidence reached here cannot decide the rule
+    REGRESSION = "regression"  # no rule, and not a pass
+    STALE = "stale"  # a rule, and a pass
+    MISMATCH = "mismatch"  # a rule, and another failure than it names
+    EXPIRED = "expired"  # the rule's date or version is over
+
+    @property
+    def fails(self) -> bool:
+        return self not in (Standing.AS_EXPECTED, Standing.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Target:
+    """One column of the table: a backend and an architecture."""
+
+    id: str  # "cuda:90", "hip:gfx942", "interpreter"
+    backend: str  # the adapter's name
+    title: str = ""  # "H100, H200"; empty means the id
+    environment: str = DEFAULT_ENVIRONMENT
+    evidence: Evidence = Evidence.NONE  # the most that can be reached here
+    why: str = ""  # why no more than that
+    remedy: str = ""  # the command or condition that gives the next level
+    device: str = ""  # the device's own name, where there is one
+    index: int | None = None  # torch's ordinal of that device
+    memory: int = 0  # bytes of that device
+    versions: Mapping[str, str] = field(default_factory=dict)  # of the packages in its environment
+
+    @property
+    def heading(self) -> str:
+        return self.title or self.id
+
+
+@dataclass(frozen=True)
+class SampleInfo:
+    """What can be said of a sample without making it."""
+
+    name: str
+    bench: bool = False
+    quick: bool = False
+    dtypes: tuple[str, ...] = ()  # empty means every dtype of the case
+
+
+@dataclass(frozen=True)
+class CaseInfo:
+    """What can be said of a kernel case without importing it."""
+
+    name: str
+    dtypes: tuple[str, ...]
+    samples: tuple[SampleInfo, ...]
+    file: str = ""  # relative to the project, for people
+    group: str = ""  # empty for a kernel, the language group for an API probe
+    names: tuple[str, ...] = ()  # names of the language that a probe is about
+    summary: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """case × dtype × sample × target × environment: one test."""
+
+    kernel: str
+    dtype: str
+    sample: str
+    target: str
+    environment: str = DEFAULT_ENVIRONMENT
+
+    @property
+    def id(self) -> str:
+        """The pytest id; the default environment stays out of it."""
+        parts = [self.kernel, self.dtype, self.sample, self.target]
+        if self.environment != DEFAULT_ENVIRONMENT:
+            parts.append(self.environment)
+        return "-".join(parts)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A warning of a cell: it does not decide the outcome, and is never lost."""
+
+    code: str  # "grid-limit", "fp8-saturation", …
+    message: str
+    line: str = ""  # "kernels/matmul.py:41"
+    targets: tuple[str, ...] = ()  # where it bites; empty means here
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The largest error against the float64 reference, relative to what was allowed."""
+
+    error: float  # largest absolute error
+    tolerance: float  # what was allowed at that element
+    ratio: float  # largest error / tolerance over all elements; more than 1 is wrong
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one binary needs, and what the target has. Bytes unless said."""
+
+    kernel: str
+    registers: int | None = None  # per thread
+    spills: int | None = None  # bytes of local memory written for want of registers
+    stack: int | None = None
+    shared: int | None = None
+    shared_limit: int | None = None
+    threads: int | None = None  # per program
+    threads_limit: int | None = None
+    tensor_memory: int | None = None  # columns
+    occupancy: float | None = None  # fraction of the warps that a compute unit can hold
+    occupancy_limit: str = ""  # what bounds it: registers, shared, warps, blocks
+    matrix: str = ""  # the matrix instruction found in the assembly, or "scalar"
+    hash: str = ""  # Triton's hash of the compiled kernel
+    config: str = ""  # the autotune configuration, where there is one
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds of one launch, by quantile, with the machine's own ceiling in the same run."""
+
+    median: float
+    p20: float
+    p80: float
+    method: str  # "launch" or "graph"
+    repetitions: int
+    warmup_ms: float
+    rep_ms: float
+    stable: bool
+    spread: float = 0.0  # (p80 - p20) / median
+    launch_median: float | None = None  # a plain launch, where the method is a graph's replay
+    torch_median: float | None = None  # torch's own operation on the same buffers
+    gbps: float | None = None  # 10^9 bytes of the case's cost model per second
+    tflops: float | None = None
+    ceiling: float | None = None  # fraction of the ceiling that bounds the case
+    ceiling_of: str = ""  # "copy 4257 GB/s" or "matmul float16 780 TFLOP/s"
+    performance: bool = True  # False for the interpreter: no measure of speed
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The record of one cell."""
+
+    cell: Cell
+    evidence: Evidence
+    outcome: Outcome
+    stage: str = ""  # open, inputs, compile, launch, run, compare, time
+    detail: str = ""  # the first lines of what went wrong
+    line: str = ""  # the kernel's own line, "file:line"
+    warnings: tuple[Finding, ...] = ()
+    accuracy: Accuracy | None = None
+    resources: tuple[Resources, ...] = ()
+    timing: Timing | None = None
+    launches: int = 0
+    binaries: int = 0  # distinct ones
+    blocks: Mapping[str, int] = field(default_factory=dict)
+    blocks_from: str = ""  # where they came from: "rocm.toml matmul hip:gfx942"
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)  # triton and torch of the cell's environment
+    device: str = ""
+    when: str = ""  # UTC, ISO 8601
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A declared deviation from `pass`, with its reason."""
+
+    reason: str
+    outcome: Outcome
+    place: str  # "matrix.toml: [[expect]] 3"
+    kernel: str = "*"
+    dtype: str = "*"
+    sample: str = "*"
+    target: str = "*"
+    environment: str = "*"
+    match: str = ""
+    triton: str = ""
+    expires: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the one judging function says of one observation."""
+
+    standing: Standing
+    why: str
+    expectation: Expectation | None = None
+
+
+T = TypeVar("T")
+
+
+def to_json(value: Any) -> Any:
+    """Return `value` (a noun of this module) as JSON's own types; defaults are left out, for small files."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            f.name: to_json(v)
+            for f in dataclasses.fields(value)
+            if (v := getattr(value, f.name)) != _default(f)
+        }
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(k): to_json(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_json(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has neither infinities nor NaN
+    return value
+
+
+def from_json(kind: type[T], data: Any) -> T:
+    """Return the noun `kind` that `to_json` wrote. Raises `ValueError` naming the field that does not fit."""
+    return typing.cast(T, _read(kind, data, kind.__name__))
+
+
+def _default(f: dataclasses.Field[Any]) -> Any:
+    if f.default_factory is not dataclasses.MISSING:
+        return f.default_factory()
+    return f.default  # MISSING for a field that must be given, which equals nothing
+
+
+def _read(kind: Any, data: Any, place: str) -> Any:
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        if data is None:
+            return None
+        return _read(next(a for a in args if a is not type(None)), data, place)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        if not isinstance(data, dict):
+            raise ValueError(f"{place}: a table is needed, not {data!r}")
+        hints = _hints(kind)
+        unknown = sorted(set(data) - set(hints))
+        if unknown:
+            raise ValueError(f"{place}: unknown field {unknown[0]!r}; known are {', '.join(hints)}")
+        try:
+            return kind(**{k: _read(hints[k], v, f"{place}.{k}") for k, v in data.items()})
+        except TypeError as error:
+            raise ValueError(f"{place}: {error}") from None
+    if origin is tuple:
+        if not isinstance(data, (list, tuple)):
+            raise ValueError(f"{place}: a list is needed, not {data!r}")
+        return tuple(_read(args[0], v, place) for v in data)
+    if origin is not None:  # Mapping[str, X]
+        if not isinstance(data, dict):
+            raise ValueError(f"{place}: a table is needed, not {data!r}")
+        return {str(k): _read(args[1], v, f"{place}.{k}") for k, v in data.items()}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        try:
+            return kind(data)
+        except ValueError:
+            raise ValueError(f"{place}: {data!r} is none of {', '.join(str(k) for k in kind)}") from None
+    if kind is Any:
+        return data
+    if kind is float and data in ("inf", "-inf", "nan"):
+        return float(data)
+    wanted = (int, float) if kind is float else kind
+    if not isinstance(data, wanted) or (isinstance(data, bool) and kind is not bool):
+        raise ValueError(f"{place}: {kind.__name__} is needed, not {data!r}")
+    return data
+
+
+_HINTS: dict[type, dict[str, Any]] = {}
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    if kind not in _HINTS:
+        _HINTS[kind] = typing.get_type_hints(kind)
+    return _HINTS[kind]
