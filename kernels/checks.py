@@ -1,0 +1,61 @@
+"""Checks that the operators share. Every error names the operator, what was given and what is taken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def named(dtype: torch.dtype) -> str:
+    """Return a dtype's name without `torch.`."""
+    return str(dtype).removeprefix("torch.")
+
+
+def check_device(operator: str, **tensors: torch.Tensor | None) -> None:
+    """Raise `ValueError` unless the tensors share one device, of whatever kind. `None` is an operand not given."""
+    given = {name: t.device for name, t in tensors.items() if t is not None}
+    if len(set(given.values())) > 1:
+        places = ", ".join(f"{name} on {device}" for name, device in given.items())
+        raise ValueError(f"{operator}: operands must share one device, but there are {places}")
+
+
+def check_dtype(operator: str, taken: Sequence[torch.dtype], **tensors: torch.Tensor | None) -> None:
+    """Raise `TypeError` unless the tensors share one dtype and it is one of `taken`."""
+    given = {name: t.dtype for name, t in tensors.items() if t is not None}
+    for name, dtype in given.items():
+        if dtype not in taken:
+            raise TypeError(f"{operator}: {name} is {named(dtype)}; taken are {', '.join(map(named, taken))}")
+    if len(set(given.values())) > 1:
+        dtypes = ", ".join(f"{name} is {named(dtype)}" for name, dtype in given.items())
+        raise TypeError(f"{operator}: operands must share one dtype, but {dtypes}")
+
+
+def check_shape(operator: str, **expected: tuple[torch.Tensor | None, Sequence[int | str]]) -> None:
+    """Raise `ValueError` unless each tensor has its shape: `check_shape("f", w=(w, (n, "K")))`.
+
+    A number is the size that the dimension must have; a string names a dimension of any size.
+    """
+    for name, (tensor, shape) in expected.items():
+        if tensor is None:
+            continue
+        wanted = [want if isinstance(want, int) else got for want, got in zip(shape, tensor.shape, strict=False)]
+        if tensor.ndim != len(shape) or list(tensor.shape) != wanted:
+            form = f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+            raise ValueError(f"{operator}: {name} has shape {tuple(tensor.shape)}, expected {form}")
+
+
+def rows_of(operator: str, name: str, tensor: torch.Tensor) -> torch.Tensor:
+    """Return `tensor` (..., N) as a view (M, N). Raises `ValueError` where that would need a copy."""
+    if tensor.ndim == 0:
+        raise ValueError(f"{operator}: {name} is a scalar; at least one dimension is needed")
+    try:
+        return tensor.view(math.prod(tensor.shape[:-1]), tensor.shape[-1])
+    except RuntimeError:
+        raise ValueError(
+            f"{operator}: {name} of shape {tuple(tensor.shape)} and strides {tensor.stride()} is not a view of rows: "
+            f"its leading dimensions must lie evenly; make it contiguous first"
+        ) from None
