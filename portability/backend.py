@@ -19,8 +19,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from portability.kernel import Blocks, registered
-from portability.model import Evidence, Finding, Outcome, Resources, Target
+from portability.kernel import Blocks, Cost, registered
+from portability.model import Evidence, Finding, Outcome, Resources, Target, Timing
 
 V = TypeVar("V")
 
@@ -65,7 +65,9 @@ class Launch:
     config: str = ""  # the autotune configuration
     hash: str = ""
     compiled: Any = None  # triton's CompiledKernel, in this process only
+    function: Any = None  # the jitted function, in this process only
     stderr: str = ""  # what the compiler wrote on file descriptor 2
+    ptxas: str = ""  # the assembler's log, NVIDIA only: registers and spills
     error: BaseException | None = None
     compile_seconds: float = 0.0
 
@@ -140,11 +142,17 @@ class Backend:
             return "cpu"
         return f"{self.device}:{target.index or 0}"
 
-    def bench(
-        self, target: Target, call: Callable[[], None], warmup_ms: float, rep_ms: float, graph: bool
-    ) -> list[float]:
-        """Return milliseconds of single calls, the caches flushed before each; or of graph replays."""
-        raise NotImplementedError(f"{self.name} does not time")
+    def measure(
+        self,
+        target: Target,
+        call: Callable[[], None],
+        torch_call: Callable[[], Any],
+        cost: Cost | None,
+        warmup_ms: float,
+        rep_ms: float,
+    ) -> Timing:
+        """Return the time of `call`, alone on the device, with that of `torch_call` on the same buffers."""
+        raise NotImplementedError(f"backend {self.name!r} does not time")
 
     def claims(self, target: str, dtype: str) -> bool:
         """Return whether the adapter says that `dtype` works on `target`."""

@@ -242,7 +242,7 @@ class KernelCase:
         samples = tuple(SampleInfo(s.name, s.bench, s.name == quick or s.quick, tuple(s.dtypes)) for s in self.samples)
         return CaseInfo(
             self.name, tuple(self.dtypes), samples, file, self.group, tuple(self.names),
-            (self.operator.__doc__ or "").strip().split("\n")[0],
+            (self.operator.__doc__ or "").strip().split("\n")[0], dict(self.blocks), self.binaries,
         )  # fmt: skip
 
 

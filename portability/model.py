@@ -131,6 +131,8 @@ class CaseInfo:
     group: str = ""  # empty for a kernel, the language group for an API probe
     names: tuple[str, ...] = ()  # names of the language that a probe is about
     summary: str = ""
+    blocks: Mapping[str, int] = field(default_factory=dict)  # the case's own default
+    binaries: int | None = None  # the most distinct binaries that it allows per dtype and target
 
 
 @dataclass(frozen=True)
@@ -240,19 +242,19 @@ class Observation:
 
 @dataclass(frozen=True)
 class Expectation:
-    """A declared deviation from `pass`, with its reason."""
+    """A declared deviation from `pass`, with its reason. Names are patterns, any of which may match."""
 
     reason: str
-    outcome: Outcome
+    outcome: tuple[Outcome, ...]
     place: str  # "matrix.toml: [[expect]] 3"
-    kernel: str = "*"
-    dtype: str = "*"
-    sample: str = "*"
-    target: str = "*"
-    environment: str = "*"
-    match: str = ""
-    triton: str = ""
-    expires: str = ""
+    kernel: tuple[str, ...] = ("*",)
+    dtype: tuple[str, ...] = ("*",)
+    sample: tuple[str, ...] = ("*",)
+    target: tuple[str, ...] = ("*",)
+    environment: tuple[str, ...] = ("*",)
+    match: str = ""  # searched in the observation's detail
+    triton: str = ""  # a version range
+    expires: str = ""  # a date, or a version range
     link: str = ""
 
 
