@@ -37,7 +37,7 @@ class Limits:
     warp: int | None = None  # threads a warp
     grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)  # programs along x, y, z
     grid_total: int | None = None  # programs in all
-    grid_threads: int | None = None  # threads in all
+    grid_threads: int | None = None  # threads along x
     grid_empty: bool = True  # whether a grid of no programs is accepted
     tensor_memory: int | None = None  # columns
     registers: int | None = None  # of a compute unit, 32 bits each
@@ -45,6 +45,11 @@ class Limits:
     unit_shared_memory: int | None = None  # bytes of a compute unit
     unit_warps: int | None = None
     unit_blocks: int | None = None
+    unit_barriers: int | None = None  # programs of more than one warp
+    partitions: int = 4  # of a compute unit; registers and warps are divided equally
+    register_granule: int = 1  # registers a thread is given at a time
+    shared_granule: int = 1  # bytes of shared memory a program is given at a time
+    shared_reserved: int = 0  # bytes of shared memory that the system adds to every program's
     buffers: Mapping[str, int] = field(default_factory=dict)  # further memories, bytes
     source: str = ""
 
@@ -117,6 +122,7 @@ class Backend:
     """One adapter. Subclasses set the attributes and, where needed, override the methods."""
 
     name: ClassVar[str] = ""
+    environment: ClassVar[str] = "default"  # the one in which the targets are opened
     device: ClassVar[str] = "cpu"  # torch's device type for this backend's tensors
     targets: ClassVar[Sequence[str]] = ()  # every target of which something can be said without its hardware
     titles: ClassVar[Mapping[str, str]] = {}
@@ -202,8 +208,9 @@ def check_launch(limits: Limits, launch: Launch) -> list[Problem]:
     threads = launch.num_warps * (limits.warp or 0)
     if limits.threads is not None and threads > limits.threads:
         refuse("threads", f"{launch.num_warps} warps of {limits.warp} are {threads} threads, at most {limits.threads}")
-    if limits.grid_threads is not None and total * threads > limits.grid_threads:
-        refuse("grid-threads", f"grid {launch.grid} of {threads} threads: {total * threads}, at most {limits.grid_threads}")
+    along = grid[0] * threads
+    if limits.grid_threads is not None and along > limits.grid_threads:
+        refuse("grid-threads", f"grid {launch.grid} of {threads} threads: {along} along x, at most {limits.grid_threads}")
     return found
 
 
