@@ -1,0 +1,80 @@
+"""Vector addition: out = x + y. The smallest kernel that has everything: a grid, offsets, a mask."""
+
+import torch
+import triton
+import triton.language as tl
+
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernels.operands import contiguous, one_device, one_dtype, shape_is
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    """Each program adds BLOCK_SIZE neighbours; the mask keeps the last one inside the vectors."""
+    start = tl.program_id(0).to(tl.int64) * BLOCK_SIZE  # 64 bits: past 2³¹ elements a product of int32 wraps around
+    offsets = start + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+def launch_add(x, y, out, blocks):
+    """Add into a given `out`: no allocation and no checks, so that this is what is timed."""
+    n = out.numel()
+    if n:  # a grid of no programs is an error on some devices
+        add_kernel[(cdiv(n, blocks["BLOCK_SIZE"]),)](x, y, out, n, **blocks)
+
+
+def add(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
+    """Return x + y, element by element, without broadcasting: `elementwise.add` broadcasts and takes any strides.
+
+    x, y: contiguous tensors of one shape, any dtype that Triton adds, on one device.
+    Raises `ValueError` for shapes, layouts or devices that do not agree, `TypeError` for dtypes that do not.
+    """
+    one_device("add", x=x, y=y)
+    one_dtype("add", x=x, y=y)
+    shape_is("add", "y", y, x.shape)
+    contiguous("add", x=x, y=y)
+    out = torch.empty_like(x)
+    launch_add(x, y, out, blocks or blocks_for("vector_add", x))
+    return out
+
+
+def _pair(n):
+    return lambda draw: (draw.normal(n), draw.normal(n))
+
+
+def _around_block(difference):
+    def inputs(draw: Draw):
+        n = draw.blocks["BLOCK_SIZE"] + difference
+        return draw.normal(n), draw.normal(n)
+
+    return inputs
+
+
+FLOATS = ("float32", "float16", "bfloat16", "float64")
+
+CASE = KernelCase(
+    name="vector_add",
+    operator=add,
+    launch=launch_add,
+    reference=torch.add,
+    dtypes=(*FLOATS, "int8", "int16", "int32", "int64", "uint8"),
+    samples=(
+        Sample("0", _pair(0)),
+        Sample("1", _pair(1)),
+        Sample("257", _pair(257), quick=True),
+        Sample("block-minus-1", _around_block(-1)),
+        Sample("block", _around_block(0)),
+        Sample("block-plus-1", _around_block(1)),
+        Sample("4096", _pair(4096)),  # a multiple of 16: the variant with wide loads
+        Sample("4096-offset", lambda draw: (draw.offset(draw.normal(4096)), draw.offset(draw.normal(4096), 3))),
+        Sample("100003", _pair(100_003)),
+        Sample("100003-nan", lambda draw: (draw.special(100_003), draw.normal(100_003)), dtypes=FLOATS),
+        Sample("268435456", _pair(1 << 28), bench=True, dtypes=("float32", "float16", "bfloat16")),
+    ),
+    blocks=Blocks(BLOCK_SIZE=1024, num_warps=4),
+    space={"BLOCK_SIZE": (256, 512, 1024, 2048, 4096), "num_warps": (1, 2, 4, 8)},
+    cost=lambda *tensors: Cost(bytes=sum(t.nbytes for t in tensors), flops=tensors[0].numel()),
+)
