@@ -72,6 +72,7 @@ class Launch:
     compiled: Any = None  # triton's CompiledKernel, in this process only
     function: Any = None  # the jitted function, in this process only
     stderr: str = ""  # what the compiler wrote on file descriptor 2
+    stage: str = ""  # the last stage that the compiler began, where an adapter tells stages apart
     ptxas: str = ""  # the assembler's log, NVIDIA only: registers and spills
     error: BaseException | None = None
     compile_seconds: float = 0.0
@@ -122,7 +123,7 @@ class Backend:
     """One adapter. Subclasses set the attributes and, where needed, override the methods."""
 
     name: ClassVar[str] = ""
-    environment: ClassVar[str] = "default"  # the one in which the targets are opened
+    environment: ClassVar[str] = "default"  # the one in which the targets are opened, and `status` is asked
     device: ClassVar[str] = "cpu"  # torch's device type for this backend's tensors
     targets: ClassVar[Sequence[str]] = ()  # every target of which something can be said without its hardware
     titles: ClassVar[Mapping[str, str]] = {}
@@ -130,6 +131,9 @@ class Backend:
     dtypes: ClassVar[Mapping[str, Sequence[str]]] = {}  # target, family or "*" -> dtypes claimed
     limits: ClassVar[Mapping[str, Limits]] = {}  # likewise
     guard: ClassVar[int] = 0  # bytes of guard zone around every tensor, where it can be checked after a run
+
+    def prepare(self) -> None:
+        """Make kernel files importable, once in a process and before any is imported. No device is touched."""
 
     def status(self) -> Sequence[Target]:
         """Return every target with the evidence it reaches in this environment, why no more, and the remedy.
@@ -224,7 +228,8 @@ def discover(modules: tuple[str, ...] = ()) -> Mapping[str, Backend]:
     Raises `ValueError` naming the module if one cannot be imported, has no adapter, or repeats a name.
     """
     package = importlib.import_module("portability.backends")
-    names = [f"portability.backends.{m.name}" for m in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name)]
+    found_modules = sorted(m.name for m in pkgutil.iter_modules(package.__path__))
+    names = [f"portability.backends.{name}" for name in found_modules if not name.startswith("_")]
     names += sorted({e.value for e in entry_points(group="portability.backends")})
     names += modules
     found: dict[str, Backend] = {}

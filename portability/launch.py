@@ -139,10 +139,11 @@ class _GhostDriver:
         return None
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
-        return _compile_only
+        return compile_only
 
 
-def _compile_only(call: Callable[[], Any], quantiles: Any = None, **kwargs: Any) -> list[float]:
+def compile_only(call: Callable[[], Any], quantiles: Any = None, **kwargs: Any) -> list[float]:
+    """Call once, as a benchmarker that has no device: one compile for each configuration."""
     call()  # compiles the configuration; there is nothing to time
     return [1.0] * len(quantiles or (0,))
 
@@ -161,7 +162,7 @@ def _recording(session: Session, ghost_driver: _GhostDriver | None) -> Iterator[
     plain_run, plain_tune = JITFunction.run, Autotuner.run
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
-        launch = _describe(self, kwargs, tuning[0])
+        launch = describe(self, kwargs, tuning[0])
         session.launches.append(launch)
 
         def run_once() -> Any:
@@ -181,11 +182,11 @@ def _recording(session: Session, ghost_driver: _GhostDriver | None) -> Iterator[
         return launch.compiled
 
     def tune(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with _private_tuning(self, tuning, ghost_driver is not None):
+        with private_tuning(self, tuning, ghost_driver is not None):
             try:
                 return plain_tune(self, *args, **kwargs)
             finally:
-                _warn_of_configurations(session)
+                warn_of_configurations(session)
 
     state = knobs.compilation.listener, knobs.nvidia.dump_ptxas_log
     JITFunction.run, Autotuner.run = run, tune
@@ -210,7 +211,7 @@ class _Compiler:
     verdicts: dict[str, Mapping[str, Any]] = {}  # noqa: RUF012 - by hash, of this process: its in-memory cache too
 
     def __init__(self) -> None:
-        self._capture: _Capture | None = None
+        self._capture: Capture | None = None
         self._started = 0.0
 
     def call(self, run: Callable[[], Any], launch: Launch) -> Any:
@@ -231,7 +232,7 @@ class _Compiler:
         return compiled
 
     def _captured(self, run: Callable[[], Any], launch: Launch) -> Any:
-        with _Capture() as self._capture:
+        with Capture() as self._capture:
             self._started = time.perf_counter()
             try:
                 return run()
@@ -261,10 +262,10 @@ class _Compiler:
         _write_whole(path, json.dumps(verdict))
 
 
-class _Capture:
+class Capture:
     """What is written on file descriptor 2 (by LLVM, which knows no `sys.stderr`) and on `sys.stdout` meanwhile."""
 
-    def __enter__(self) -> _Capture:
+    def __enter__(self) -> Capture:
         sys.stderr.flush()
         self._file = tempfile.TemporaryFile()
         self._kept = os.dup(2)
@@ -303,7 +304,8 @@ def _write_whole(path: Path, text: str) -> None:
     partial.replace(path)
 
 
-def _describe(kernel: Any, kwargs: Mapping[str, Any], config: str) -> Launch:
+def describe(kernel: Any, kwargs: Mapping[str, Any], config: str) -> Launch:
+    """Return the record of a launch of `kernel` (a `JITFunction`) as far as it is known before it is compiled."""
     code = kernel.fn.__code__
     options = {k: v for k, v in kwargs.items() if k not in kernel.arg_names}
     return Launch(
@@ -354,7 +356,7 @@ def _fill(launch: Launch, kernel: Any) -> None:
 
 
 @contextlib.contextmanager
-def _private_tuning(tuner: Any, tuning: list[str], ghostly: bool) -> Iterator[None]:
+def private_tuning(tuner: Any, tuning: list[str], ghostly: bool) -> Iterator[None]:
     """Label the launches of each configuration; under the ghost choose anew, with its benchmarker, and leave no trace."""
     plain_bench = tuner._bench
 
@@ -367,7 +369,7 @@ def _private_tuning(tuner: Any, tuning: list[str], ghostly: bool) -> Iterator[No
 
     private: dict[str, Any] = {"_bench": bench}
     if ghostly:
-        private |= {"cache": {}, "cache_results": False, "do_bench": _compile_only, "_do_bench": _compile_only}
+        private |= {"cache": {}, "cache_results": False, "do_bench": compile_only, "_do_bench": compile_only}
     own = {n: tuner.__dict__[n] for n in private if n in tuner.__dict__}
     tuner.__dict__.update(private)
     try:
@@ -378,7 +380,7 @@ def _private_tuning(tuner: Any, tuning: list[str], ghostly: bool) -> Iterator[No
         tuner.__dict__.update(own)
 
 
-def _warn_of_configurations(session: Session) -> None:
+def warn_of_configurations(session: Session) -> None:
     """Say which configurations of an autotuned kernel cannot run here: the tuner drops them without a word."""
     for launch in session.launches:
         if launch.config and launch.error is not None:

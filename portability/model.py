@@ -7,10 +7,11 @@ drawn from it on a machine that has neither torch nor triton.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
@@ -133,6 +134,7 @@ class CaseInfo:
     summary: str = ""
     blocks: Mapping[str, int] = field(default_factory=dict)  # the case's own default
     binaries: int | None = None  # the most distinct binaries that it allows per dtype and target
+    basic: bool = False  # a probe that a run without --full takes
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,7 @@ class Resources:
     threads: int | None = None  # per program
     threads_limit: int | None = None
     tensor_memory: int | None = None  # columns
+    buffers: Mapping[str, int] = field(default_factory=dict)  # further memories of a program, bytes
     occupancy: float | None = None  # fraction of the warps that a compute unit can hold
     occupancy_limit: str = ""  # what bounds it: registers, shared, warps, blocks
     matrix: str = ""  # the matrix instruction found in the assembly, or "scalar"
@@ -291,7 +294,10 @@ def to_json(value: Any) -> Any:
 
 def from_json(kind: type[T], data: Any) -> T:
     """Return the noun `kind` that `to_json` wrote. Raises `ValueError` naming the field that does not fit."""
-    return typing.cast(T, _read(kind, data, kind.__name__))
+    try:
+        return typing.cast(T, _reader(kind)(data))
+    except _Misfit as misfit:
+        raise ValueError(f"{'.'.join((kind.__name__, *reversed(misfit.path)))}: {misfit}") from None
 
 
 def _default(f: dataclasses.Field[Any]) -> Any:
@@ -300,50 +306,104 @@ def _default(f: dataclasses.Field[Any]) -> Any:
     return f.default  # MISSING for a field that must be given, which equals nothing
 
 
-def _read(kind: Any, data: Any, place: str) -> Any:
+class _Misfit(ValueError):
+    """Data that does not fit; fields are added to `path` on the way out, innermost first."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.path: list[str] = []
+
+
+_Reader = Callable[[Any], Any]
+
+
+@functools.cache
+def _reader(kind: Any) -> _Reader:
+    """Return the function that reads a `kind`: made once, since files hold tens of thousands of nouns."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        if data is None:
-            return None
-        return _read(next(a for a in args if a is not type(None)), data, place)
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        if not isinstance(data, dict):
-            raise ValueError(f"{place}: a table is needed, not {data!r}")
-        hints = _hints(kind)
-        unknown = sorted(set(data) - set(hints))
-        if unknown:
-            raise ValueError(f"{place}: unknown field {unknown[0]!r}; known are {', '.join(hints)}")
-        try:
-            return kind(**{k: _read(hints[k], v, f"{place}.{k}") for k, v in data.items()})
-        except TypeError as error:
-            raise ValueError(f"{place}: {error}") from None
+        some = _reader(next(a for a in args if a is not type(None)))
+        return lambda data: None if data is None else some(data)
     if origin is tuple:
-        if not isinstance(data, (list, tuple)):
-            raise ValueError(f"{place}: a list is needed, not {data!r}")
-        return tuple(_read(args[0], v, place) for v in data)
+        return _list_reader(_reader(args[0]))
     if origin is not None:  # Mapping[str, X]
-        if not isinstance(data, dict):
-            raise ValueError(f"{place}: a table is needed, not {data!r}")
-        return {str(k): _read(args[1], v, f"{place}.{k}") for k, v in data.items()}
+        return _mapping_reader(_reader(args[1]))
+    if dataclasses.is_dataclass(kind):
+        return _noun_reader(kind)
     if isinstance(kind, type) and issubclass(kind, Enum):
+        return _word_reader(kind)
+    return _plain_reader(kind)
+
+
+def _noun_reader(kind: Any) -> _Reader:
+    readers = {name: _reader(hint) for name, hint in typing.get_type_hints(kind).items()}
+
+    def read(data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise _Misfit(f"a table is needed, not {data!r}")
+        values = {}
+        for name, value in data.items():
+            if name not in readers:
+                raise _Misfit(f"unknown field {name!r}; known are {', '.join(readers)}")
+            try:
+                values[name] = readers[name](value)
+            except _Misfit as misfit:
+                misfit.path.append(name)
+                raise
         try:
-            return kind(data)
-        except ValueError:
-            raise ValueError(f"{place}: {data!r} is none of {', '.join(str(k) for k in kind)}") from None
+            return kind(**values)
+        except TypeError as error:
+            raise _Misfit(str(error)) from None
+
+    return read
+
+
+def _list_reader(item: _Reader) -> _Reader:
+    def read(data: Any) -> Any:
+        if not isinstance(data, (list, tuple)):
+            raise _Misfit(f"a list is needed, not {data!r}")
+        return tuple([item(v) for v in data])
+
+    return read
+
+
+def _mapping_reader(item: _Reader) -> _Reader:
+    def read(data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise _Misfit(f"a table is needed, not {data!r}")
+        values = {}
+        for key, value in data.items():
+            try:
+                values[str(key)] = item(value)
+            except _Misfit as misfit:
+                misfit.path.append(str(key))
+                raise
+        return values
+
+    return read
+
+
+def _word_reader(kind: Any) -> _Reader:
+    words = {word.value: word for word in kind}
+
+    def read(data: Any) -> Any:
+        if not isinstance(data, str) or data not in words:
+            raise _Misfit(f"{data!r} is none of {', '.join(words)}")
+        return words[data]
+
+    return read
+
+
+def _plain_reader(kind: Any) -> _Reader:
     if kind is Any:
-        return data
-    if kind is float and data in ("inf", "-inf", "nan"):
-        return float(data)
+        return lambda data: data
     wanted = (int, float) if kind is float else kind
-    if not isinstance(data, wanted) or (isinstance(data, bool) and kind is not bool):
-        raise ValueError(f"{place}: {kind.__name__} is needed, not {data!r}")
-    return data
 
+    def read(data: Any) -> Any:
+        if kind is float and data in ("inf", "-inf", "nan"):
+            return float(data)
+        if not isinstance(data, wanted) or (isinstance(data, bool) and kind is not bool):
+            raise _Misfit(f"{kind.__name__} is needed, not {data!r}")
+        return data
 
-_HINTS: dict[type, dict[str, Any]] = {}
-
-
-def _hints(kind: type) -> dict[str, Any]:
-    if kind not in _HINTS:
-        _HINTS[kind] = typing.get_type_hints(kind)
-    return _HINTS[kind]
+    return read
