@@ -169,21 +169,24 @@ def _against_rule(rule: Expectation, observation: Observation, today: date) -> V
     outcome, declared = observation.outcome, " or ".join(rule.outcome)
     if expired(rule, today, observation.versions.get("triton", "")):
         return Verdict(Standing.EXPIRED, f"the rule expired ({rule.expires})", rule)
-    if outcome in rule.outcome and re.search(rule.match, observation.detail):
-        return Verdict(Standing.AS_EXPECTED, f"{outcome}, as declared: {rule.reason}", rule)
     if outcome in rule.outcome:
+        if re.search(rule.match, observation.detail):
+            return Verdict(Standing.AS_EXPECTED, f"{outcome}, as declared: {rule.reason}", rule)
         return Verdict(Standing.MISMATCH, f"{outcome}, as declared, but its detail does not match {rule.match!r}", rule)
     if _slow_compile(observation):
         return Verdict(Standing.UNKNOWN, "the compiler ran out of time before the rule could be judged", rule)
     if outcome is not Outcome.PASS:
         return Verdict(Standing.MISMATCH, f"{outcome}, where {declared} is declared", rule)
-    static = STATIC.issuperset(rule.outcome)
+    return _pass_against_rule(rule, observation)
+
+
+def _pass_against_rule(rule: Expectation, observation: Observation) -> Verdict:
+    static, declared = STATIC.issuperset(rule.outcome), " or ".join(rule.outcome)
     if _decides(observation, static):
         return Verdict(Standing.STALE, f"{declared} is declared, and it works ({observation.evidence})", rule)
-    needed = "a compiled or executed" if static else "an executed"
-    return Verdict(
-        Standing.UNKNOWN, f"{declared} is declared, which {needed} cell can judge; this one {_reached(observation)}", rule
-    )
+    judges = "compiled or executed" if static else "executed"
+    why = f"{declared} is declared, which one that is {judges} can judge; this one {_reached(observation)}"
+    return Verdict(Standing.UNKNOWN, why, rule)
 
 
 def _against_claim(observation: Observation) -> Verdict:

@@ -12,23 +12,22 @@ Nothing else. What is wrong in the file is refused by a `MatrixError` that names
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import tomllib
+
 from portability import expectations
 from portability.expectations import NAMES, UNDECLARABLE, in_range, names_cell
 from portability.model import (
     DEFAULT_ENVIRONMENT,
-    CaseInfo,
     Cell,
     Expectation,
     Observation,
     Outcome,
-    Target,
     Verdict,
     Word,
 )
@@ -37,7 +36,7 @@ from portability.validation import never_matched, validate
 
 __all__ = [
     "LIMITS",
-    "Environment",
+    "EnvironmentSettings",
     "Matrix",
     "MatrixError",
     "Samples",
@@ -70,8 +69,8 @@ class TargetSettings:
 
 
 @dataclass(frozen=True)
-class Environment:
-    """Where targets are opened: a Python, variables, a host."""
+class EnvironmentSettings:
+    """What a project says of an environment: which Python, variables and host, and for which targets."""
 
     name: str
     python: str = ""  # empty is the Python that runs the harness
@@ -85,13 +84,12 @@ class Matrix:
     """The whole file. `Matrix()` is that of a project without one."""
 
     file: str = "matrix.toml"
-    text: str = ""
     kernels: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
     samples: Samples = Samples.DEFAULT
     limits: Mapping[str, float] = field(default_factory=lambda: dict(LIMITS))
     targets: Mapping[str, TargetSettings] = field(default_factory=dict)
-    environments: Mapping[str, Environment] = field(default_factory=dict)
+    environments: Mapping[str, EnvironmentSettings] = field(default_factory=dict)
     blocks: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)  # kernel -> selector -> entry
     expectations: tuple[Expectation, ...] = ()
 
@@ -125,7 +123,6 @@ def parse_matrix(text: str, file: str = "matrix.toml") -> Matrix:
         root.refuse("expect", rules, "write it as [[expect]], once a rule")
     return Matrix(
         file,
-        text,
         general.texts("kernels"),
         general.texts("backends"),
         general.choice("samples", Samples.DEFAULT),
@@ -150,7 +147,7 @@ def _target(file: str, name: str, data: Any) -> TargetSettings:
     return TargetSettings(table.text("title"), table.flag("omit"))
 
 
-def _environment(file: str, name: str, data: Any) -> Environment:
+def _environment(file: str, name: str, data: Any) -> EnvironmentSettings:
     table = Table(file, f"[environments.{name}]", data, ("python", "variables", "host", "targets"))
     if name == DEFAULT_ENVIRONMENT:
         raise MatrixError(f"{table.place}: {name!r} is the environment that runs the harness; take another name")
@@ -158,7 +155,7 @@ def _environment(file: str, name: str, data: Any) -> Environment:
         raise MatrixError(f"{table.place}: letters, digits, '.', '_', '-' and ':' only, since it enters test ids")
     variables = Table(file, f"[environments.{name}.variables]", table.tables("variables"), None)
     values = {k: variables.text(k) for k in variables.data}
-    return Environment(name, table.text("python"), values, table.text("host"), table.texts("targets"))
+    return EnvironmentSettings(name, table.text("python"), values, table.text("host"), table.texts("targets"))
 
 
 def _blocks(file: str, kernel: str, data: Any) -> Mapping[str, Mapping[str, Any]]:

@@ -87,6 +87,7 @@ class Standing(Word):
 
     @property
     def fails(self) -> bool:
+        """Whether a run with such a cell does not end as expected."""
         return self not in (Standing.AS_EXPECTED, Standing.UNKNOWN)
 
 
@@ -108,6 +109,7 @@ class Target:
 
     @property
     def heading(self) -> str:
+        """What the table calls the column."""
         return self.title or self.id
 
 
@@ -276,11 +278,7 @@ T = TypeVar("T")
 def to_json(value: Any) -> Any:
     """Return `value` (a noun of this module) as JSON's own types; defaults are left out, for small files."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            f.name: to_json(v)
-            for f in dataclasses.fields(value)
-            if (v := getattr(value, f.name)) != _default(f)
-        }
+        return {f.name: to_json(v) for f in dataclasses.fields(value) if (v := getattr(value, f.name)) != _default(f)}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -295,7 +293,7 @@ def to_json(value: Any) -> Any:
 def from_json(kind: type[T], data: Any) -> T:
     """Return the noun `kind` that `to_json` wrote. Raises `ValueError` naming the field that does not fit."""
     try:
-        return typing.cast(T, _reader(kind)(data))
+        return typing.cast(T, _reader(typing.cast(Any, kind))(data))
     except _Misfit as misfit:
         raise ValueError(f"{'.'.join((kind.__name__, *reversed(misfit.path)))}: {misfit}") from None
 
