@@ -48,11 +48,11 @@ class Expected:
 
 def outputs_of(made: Any) -> tuple[torch.Tensor, ...]:
     """Return what an operator or reference returned as a tuple of tensors."""
-    made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
-    for t in made:
+    tensors = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+    for t in tensors:
         if not isinstance(t, torch.Tensor):
             raise TypeError(f"an operator returns tensors, not {type(t).__name__}")
-    return made
+    return tensors
 
 
 def expect(case: KernelCase, inputs: Sequence[Any], dtypes: Sequence[torch.dtype]) -> list[Expected]:

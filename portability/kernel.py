@@ -203,6 +203,7 @@ class KernelCase:
     loosened: tuple[float, str] | None = None  # a factor on the tolerance, and the written reason
     group: str = ""  # the language group of an API probe
     names: tuple[str, ...] = ()  # the language names that a probe is about
+    basic: bool = False  # a probe that a run without --full takes
 
     def __post_init__(self) -> None:
         problems = [
@@ -242,7 +243,7 @@ class KernelCase:
         samples = tuple(SampleInfo(s.name, s.bench, s.name == quick or s.quick, tuple(s.dtypes)) for s in self.samples)
         return CaseInfo(
             self.name, tuple(self.dtypes), samples, file, self.group, tuple(self.names),
-            (self.operator.__doc__ or "").strip().split("\n")[0], dict(self.blocks), self.binaries,
+            (self.operator.__doc__ or "").strip().split("\n")[0], dict(self.blocks), self.binaries, self.basic,
         )  # fmt: skip
 
 

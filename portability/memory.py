@@ -35,7 +35,7 @@ class Breach:
         return f"{self.tensor}: {self.bytes} bytes written {self.side} it, the nearest {self.nearest} bytes away"
 
 
-class Memory(TorchDispatchMode):
+class Memory(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own class is untyped
     """Allocate between guard zones of `zone` bytes (0: none), and poison what is not written.
 
     `poison` 0 fills with NaN (integers: their largest value), 1 with another value; a result that depends on which is
@@ -43,7 +43,7 @@ class Memory(TorchDispatchMode):
     """
 
     def __init__(self, zone: int, poison: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.zone, self.poison = zone, poison
         self._held: list[tuple[str, torch.Tensor, int, int]] = []  # name, bytes, start, end of the tensor's own
 

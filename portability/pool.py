@@ -11,6 +11,7 @@ import json
 import os
 import re
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,27 +19,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from portability import environments
+from portability.environments import Environment
 from portability.model import Cell, Evidence, Observation, Outcome, Target, from_json, to_json
 
 PACKAGE_PARENT = Path(__file__).resolve().parent.parent
+TEMPORARY = "PORTABILITY_RUNNER_TEMP"  # told to a runner: where its children leave word of where they are
 START_LIMIT = 120.0  # seconds until torch, triton and the kernels are imported, on a slow disk
 # Variables of a shell that would change a result are not inherited. What a run needs of them it sets itself.
 SCRUBBED = re.compile(r"^(TRITON_|MLIR_|LLVM_|PTXAS_|DISABLE_PTXAS|DISABLE_LLVM|NVPTX_|AMDGCN_|USE_IR_LOC|PYTHONSTARTUP$)")
 NOT_THE_KERNELS = re.compile(r"/(portability|triton|torch|numpy)/(?!kernels/)|<frozen|/lib/python3")
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a runner runs: an executable, variables, and a host (empty: here)."""
-
-    name: str = "default"
-    python: str = sys.executable
-    variables: Mapping[str, str] = field(default_factory=dict)
-    host: str = ""
 
 
 class RunnerDiedError(RuntimeError):
@@ -60,8 +53,8 @@ class RunnerTimedOutError(RuntimeError):
 class Runner:
     """One process of `portability.runner`, started when first asked, and again after its end."""
 
-    def __init__(self, place: Place, folder: Path, kernels: Sequence[str] = (), backends: Sequence[str] = ()) -> None:
-        self.place, self.folder = place, folder
+    def __init__(self, environment: Environment, folder: Path, kernels: Sequence[str] = (), backends: Sequence[str] = ()) -> None:
+        self.environment, self.folder = environment, folder
         self._modules = {"kernels": list(kernels), "backends": list(backends)}
         self._process: subprocess.Popen[bytes] | None = None
         self._child = 0
@@ -137,40 +130,29 @@ class Runner:
         self.close()
         self._temporary = Path(tempfile.mkdtemp(prefix="runner-", dir=self.folder))
         with open(self._temporary / "stderr", "wb") as stderr:
+            command, variables = self._command()
+            kept = {k: v for k, v in os.environ.items() if not SCRUBBED.match(k)}
+            kept.setdefault("OMP_NUM_THREADS", "1")  # there are as many runners as cores already
             self._process = subprocess.Popen(
-                self._command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr,
-                env=self._environment(), bufsize=0, start_new_session=True,
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr,
+                env={**kept, **variables}, bufsize=0, start_new_session=True,
             )  # fmt: skip
         return True
 
-    def _command(self) -> list[str]:
-        command = [self.place.python, "-m", "portability.runner"]
-        if self.place.host:
-            variables = [f"{k}={v}" for k, v in self.place.variables.items()]
-            return ["ssh", "-o", "BatchMode=yes", self.place.host, "env", *variables, *command]
-        return command
-
-    def _environment(self) -> dict[str, str]:
+    def _command(self) -> tuple[list[str], dict[str, str]]:
+        """Return what starts a runner, and the variables that it needs."""
         assert self._temporary is not None
-        kept = {k: v for k, v in os.environ.items() if not SCRUBBED.match(k)}
-        return {
-            **kept,
-            "PYTHONPATH": os.pathsep.join([self._package_path(), os.getcwd()]),
-            "TMPDIR": str(self._temporary),
-            "PORTABILITY_RUNNER_TEMP": str(self._temporary),
-            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),  # as many runners as cores already
-            **variables_of(self.place),
-        }
-
-    def _package_path(self) -> str:
-        """Return a folder that holds this package alone: another environment must not see our torch and triton."""
-        if self.place.python == sys.executable:
-            return os.pathsep.join(filter(None, [str(PACKAGE_PARENT), os.environ.get("PYTHONPATH", "")]))
-        assert self._temporary is not None
-        folder = self._temporary / "path"
-        folder.mkdir(exist_ok=True)
-        (folder / "portability").symlink_to(PACKAGE_PARENT / "portability")
-        return str(folder)
+        own = {**variables_of(self.environment), "TMPDIR": str(self._temporary), TEMPORARY: str(self._temporary)}
+        if self.environment.host:  # there, the package is installed in the environment's own Python
+            del own["TMPDIR"], own[TEMPORARY]
+            assigned = [f"{k}={v}" for k, v in own.items() if k != "TRITON_CACHE_DIR"]
+            command = ["env", *assigned, self.environment.python, "-m", "portability.runner"]
+            return ["ssh", "-o", "BatchMode=yes", self.environment.host, shlex.join(command)], {}
+        if self.environment.python == sys.executable:
+            paths = [str(PACKAGE_PARENT), os.getcwd(), os.environ.get("PYTHONPATH", "")]
+            return [sys.executable, "-m", "portability.runner"], {**own, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        command, variables = environments.start(self.environment, self._temporary)
+        return command, {**own, **variables, "PYTHONPATH": os.pathsep.join([variables["PYTHONPATH"], os.getcwd()])}
 
     def _send(self, request: Mapping[str, Any]) -> None:
         assert self._process is not None
@@ -199,7 +181,7 @@ class Runner:
     def _kill_child(self) -> None:
         """Kill the child's group; the runner reports its end and forks the next. A distant one ends with its pipe."""
         assert self._process is not None
-        if not self._child or self.place.host:
+        if not self._child or self.environment.host:
             self._process.kill()
             self._process.wait()
             return
@@ -218,7 +200,7 @@ class Runner:
         """Ask a hanging child for its Python line; the innermost that is not the harness's own or a library's."""
         assert self._temporary is not None
         trace = self._temporary / "traceback"
-        if not self._child or self.place.host:
+        if not self._child or self.environment.host:
             return ""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._child, signal.SIGUSR1)
@@ -237,14 +219,14 @@ class Runner:
         return ""
 
 
-def variables_of(place: Place) -> dict[str, str]:
+def variables_of(environment: Environment) -> dict[str, str]:
     """Return the variables that a runner is given, whatever the user's shell holds: results must not depend on it."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "triton-portability" / place.name
+    cache = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "triton-portability" / "compiled"
     return {
         "TRITON_CACHE_DIR": os.environ.get("PORTABILITY_CACHE", str(cache)),
         "TRITON_DEFAULT_FP_FUSION": "1",  # Triton 3.10 changes the default
         "PYTHONHASHSEED": "0",
-        **place.variables,
+        **environment.variables,
     }
 
 

@@ -92,15 +92,16 @@ def main() -> int:
     reply = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     _die_with_parent()
-    request = _read_line()  # the first request says what to import, once, before the first fork
+    request: Mapping[str, Any] | None = _read_line()  # the first request says what to import, once, before the first fork
     if request is None:
         return 0
     with contextlib.suppress(ImportError):
         import torch  # noqa: F401
         import triton  # noqa: F401
     with contextlib.suppress(Exception):  # raised again, and then answered, when the request itself is served
+        for adapter in backends.discover(tuple(request.get("backends", ()))).values():
+            adapter.prepare()
         _cases(tuple(request.get("kernels", ())))
-        backends.discover(tuple(request.get("backends", ())))
     while request is not None:
         code, request = _child(request, reply)
         if code == 0:
