@@ -10,7 +10,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -83,26 +83,23 @@ class DeviceBackend(Backend):
         """Return the targets that run here, one for each architecture, then those that are compiled for."""
         try:
             versions = self._versions()
-        except NotHereError as error:
-            lack = {"why": error.why, "remedy": error.remedy}
-            return [Target(t, self.name, self.titles.get(t, ""), **lack) for t in self.targets]
+        except NotHereError as lack:
+            return [self._target(t, Evidence.NONE, {}, lack.why, lack.remedy) for t in self.targets]
         found, others = self._here
         first = {d.target: d for d in reversed(found)}
+        why = f"{others.why}: {NEVER_RUN}"
         runs = [
-            Target(
-                t, self.name, self.titles.get(t, ""), evidence=Evidence.RAN,
-                device=d.name, index=d.index, memory=d.memory, versions=versions,
-            )
-            for t, d in sorted(first.items(), key=lambda item: item[1].index)
-        ]  # fmt: skip
-        compiled = [
-            Target(
-                t, self.name, self.titles.get(t, ""), evidence=Evidence.COMPILED,
-                why=f"{others.why}: {NEVER_RUN}", remedy=others.remedy, versions=versions,
-            )
-            for t in self.targets if t not in first
-        ]  # fmt: skip
-        return runs + compiled
+            replace(self._target(d.target, Evidence.RAN, versions), device=d.name, index=d.index, memory=d.memory)
+            for d in sorted(first.values(), key=lambda d: d.index)
+        ]
+        rest = [t for t in self.targets if t not in first]
+        return runs + [self._target(t, Evidence.COMPILED, versions, why, others.remedy) for t in rest]
+
+    def _target(
+        self, target: str, evidence: Evidence, versions: Mapping[str, str], why: str = "", remedy: str = ""
+    ) -> Target:
+        title = self.titles.get(target, "")
+        return Target(target, self.name, title, evidence=evidence, why=why, remedy=remedy, versions=versions)
 
     def open(self, target: Target) -> AbstractContextManager[Session]:
         """Open the target on its device where its evidence is `ran`; else compile for it and launch into nothing."""
