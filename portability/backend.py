@@ -245,8 +245,8 @@ def _adapters(name: str) -> Iterator[Backend]:
     module_name, _, attribute = name.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ValueError(f"backend module {module_name!r} cannot be imported: {error}") from error
+    except Exception as error:  # a module may raise anything while it is imported; it is named either way
+        raise ValueError(f"backend module {module_name!r} cannot be imported: {type(error).__name__}: {error}") from error
     if attribute:
         yield getattr(module, attribute)()
         return

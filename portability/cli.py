@@ -1,0 +1,59 @@
+"""`portability COMMAND`: a table of commands, each a module that is imported when it is used.
+
+Exit codes: 0 as expected, 1 a finding or a regression, 2 bad input or nothing could run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+
+from portability import __version__
+
+COMMANDS: Mapping[str, str] = {  # name -> what it does; its module is portability.commands.NAME
+    "run": "run the matrix, or a part of it, and print the table",
+    "table": "print the table of one or more results files",
+    "doctor": "say what each backend can do here, and what would give more",
+    "explain": "say which rule decided a cell, and why",
+    "merge": "join results files of several machines into one",
+    "diff": "compare two results files cell by cell",
+    "history": "show how the runs in a folder changed",
+    "lint": "report what in Triton kernels is not portable, from their source",
+    "env": "create, list and remove environments for other compilers",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(
+        prog="portability",
+        description="Triton kernels on every backend: one source, one matrix, one table.",
+        epilog="commands:\n" + "\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"triton-portability {__version__}")
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
+    if not arguments:
+        parser.print_help(sys.stderr)
+        return 2
+    command = parser.parse_args(arguments[:1]).command
+    module = importlib.import_module(f"portability.commands.{command}")
+    own = argparse.ArgumentParser(prog=f"portability {command}", description=module.__doc__)
+    own.formatter_class = argparse.RawDescriptionHelpFormatter
+    module.add_arguments(own)
+    try:
+        code: int = module.main(own.parse_args(arguments[1:]))
+    except (ValueError, LookupError, OSError, RuntimeError) as error:
+        if isinstance(error, BrokenPipeError):  # a pager or head that has seen enough
+            sys.stderr.close()
+            return 0
+        print(f"portability {command}: {error}", file=sys.stderr)
+        return 2
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Run the matrix through pytest, and print the table.
+
+Exit code 0 if everything is as declared, 1 for a finding, a regression or a stale rule, 2 for bad input or where
+nothing could run. What is not an option here goes to pytest: `portability run softmax -- -x -k float16`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from pathlib import Path
+
+from portability.pool import temporary_folder
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="kernel cases; a pattern may hold *")
+    parser.add_argument("--backend", action="append", default=[], metavar="B", help="only this backend (repeatable)")
+    parser.add_argument("--target", action="append", default=[], metavar="T", help="only this target (repeatable)")
+    parser.add_argument("--dtype", action="append", default=[], metavar="D", help="only this dtype (repeatable)")
+    parser.add_argument("--full", action="store_true", help="every sample, dtype and probe on every target")
+    parser.add_argument("--quick", action="store_true", help="one sample a dtype on every target")
+    parser.add_argument("--no-timing", action="store_true", help="leave bench samples out")
+    parser.add_argument("--matrix", type=Path, metavar="FILE", help="matrix.toml (default: the nearest one)")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="where to write the run's JSON Lines")
+    parser.add_argument("--resume", type=Path, metavar="FILE", help="go on with an interrupted run")
+    parser.add_argument("--format", default="terminal", metavar="F", help="of the table: terminal, markdown, json, csv")
+    parser.add_argument("-n", default="auto", metavar="N", help="workers (default: auto; 0: none)")
+    parser.add_argument("pytest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run, print, and judge by the file."""
+    import pytest
+
+    from portability import plugin, testing
+    from portability.commands import table
+    from portability.results import read_runs
+
+    matrix = args.matrix or plugin.find_matrix(Path.cwd())
+    if matrix is None or not matrix.is_file():
+        raise ValueError(f"no {matrix or 'matrix.toml'} here or above; an empty file takes every default")
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(temporary_folder())
+        results = args.resume or args.results or folder / "results.jsonl"
+        os.environ[plugin.MATRIX] = str(matrix.resolve())
+        extra = args.pytest[1:] if args.pytest[:1] == ["--"] else args.pytest
+        code = pytest.main([*_options(args, results, matrix), str(testing.__file__), *extra], [])
+        if not results.exists():
+            return 2 if code else 1
+        runs = read_runs(results)
+        return table.show(runs, args.format)
+
+
+def _options(args: argparse.Namespace, results: Path, matrix: Path) -> list[str]:
+    made = ["-q", "--no-header", "--tb=line", "-rN", f"--rootdir={matrix.resolve().parent}", "-p", "no:cacheprovider"]
+    made += [f"-n{args.n}"] if args.n != "0" else []
+    made += [f"--resume={results}"] if args.resume else [f"--results={results}"]
+    for name in ("backend", "target", "dtype"):
+        made += [f"--{name}={value}" for value in getattr(args, name)]
+    made += [f"--kernel={k}" for k in args.kernels]
+    made += [f"--{flag}" for flag in ("full", "quick") if getattr(args, flag)]
+    return [*made, *(["--no-timing"] if args.no_timing else [])]

@@ -1,0 +1,26 @@
+"""The one parametrized test. A project takes it with `from portability.testing import test_cell`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portability.harness import Harness
+from portability.model import Cell, Evidence, Outcome, to_json
+
+
+def test_cell(portability_cell: Cell, portability_harness: Harness, record_property: Any) -> None:
+    """Each cell does what matrix.toml declares of it: `pass`, unless a rule names another outcome."""
+    observation = portability_harness.run(portability_cell)
+    verdict = portability_harness.judge(observation)
+    record_property("evidence", str(observation.evidence))
+    record_property("outcome", str(observation.outcome))
+    record_property("standing", str(verdict.standing))
+    record_property("observation", to_json(observation))
+    if observation.outcome is Outcome.UNAVAILABLE:
+        pytest.skip(f"{portability_cell.target}: {observation.detail}")
+    if verdict.standing.fails:
+        where = f"{observation.line}: " if observation.line else ""
+        pytest.fail(f"{verdict.standing}: {verdict.why}\n{where}{observation.detail}", pytrace=False)
+    assert observation.evidence is not Evidence.NONE, "a cell that nothing could try is unavailable"
