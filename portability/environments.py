@@ -1,8 +1,8 @@
 """Environments: Pythons of their own for the compilers that cannot share one with the harness.
 
 triton-ascend is a package named `triton`, and so is every other version of Triton: each needs a virtual environment of
-its own. Nothing of the harness is installed there. A runner is started as `<its python> -m portability.runner`, and
-finds the engine through a link to it (`start`).
+its own. Nothing of the harness is installed there: a runner is started as `<its python> -m portability.runner`, with a
+link to the engine on its path.
 
 Environments live in the folder that `PORTABILITY_ENVIRONMENTS` names, else in `triton-portability/environments` of the
 user's cache (`$XDG_CACHE_HOME`, else `~/.cache`):
@@ -29,9 +29,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 PLACE = "PORTABILITY_ENVIRONMENTS"
-NAME = "PORTABILITY_ENVIRONMENT"  # told to a runner: the environment in which it runs
 MARK = "environment.json"
-ENGINE = Path(__file__).resolve().parent
 
 Say = Callable[[str], None]
 
@@ -127,7 +125,11 @@ def get(name: str) -> Environment:
     raise LookupError(f"no environment {name!r}; there are {', '.join(sorted({*known(), *found}))}")
 
 
-def create(name: str, python: str | None = None, say: Say = lambda line: None) -> Environment:
+def silent(line: str) -> None:
+    """Say nothing of what is done."""
+
+
+def create(name: str, python: str | None = None, say: Say = silent) -> Environment:
     """Make the environment `name`, or return it where it is there and up to date.
 
     `python` is the executable to make it with (default: the first on PATH that fits); `say` is told each step. Raises
@@ -161,20 +163,6 @@ def remove(name: str) -> bool:
     with _locked(folder):
         _discard(folder)
     return True
-
-
-def start(environment: Environment, folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Return the command that starts a runner of `environment`, and the variables that it needs beside ours.
-
-    The engine is found through a link to it in `folder`, which is the runner's own. Naming the folder in which the
-    engine is installed would put every package beside it, torch and triton too, before those of the environment.
-    """
-    link = folder / "engine" / ENGINE.name
-    if not link.exists():
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(ENGINE, target_is_directory=True)
-    variables = {**environment.variables, "PYTHONPATH": str(link.parent), NAME: environment.name}
-    return [environment.python, "-m", "portability.runner"], variables
 
 
 # ------------------------------------------------------------------------------------------- finding a Python
@@ -242,7 +230,9 @@ def _build(recipe: Recipe, folder: Path, base: str, say: Say) -> Environment:
         say(f"{recipe.name}: {distribution}")
         _run([*pip, "install", "--quiet", "--no-deps", distribution], distribution)
     versions = json.loads(_run([python, "-c", _VERSIONS], "the first import of torch and triton").splitlines()[-1])
-    (folder / MARK).write_text(json.dumps({"recipe": recipe.digest, "versions": versions}, indent=1) + "\n")
+    partial = folder / f"{MARK}.partial"
+    partial.write_text(json.dumps({"recipe": recipe.digest, "versions": versions}, indent=1) + "\n")
+    partial.replace(folder / MARK)
     say(f"{recipe.name}: made, {_summary(versions)}")
     return Environment(recipe.name, python, versions=versions)
 
