@@ -30,6 +30,7 @@ from types import MappingProxyType
 
 PLACE = "PORTABILITY_ENVIRONMENTS"
 MARK = "environment.json"
+ENGINE = Path(__file__).resolve().parent
 
 Say = Callable[[str], None]
 
@@ -163,6 +164,20 @@ def remove(name: str) -> bool:
     with _locked(folder):
         _discard(folder)
     return True
+
+
+def start(environment: Environment, folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Return the command that starts a runner of `environment` on this machine, and the variables that it needs.
+
+    The engine is found through a link to it in `folder`, which is the runner's own. Naming the folder in which the
+    engine is installed would put every package beside it, torch and triton too, before those of the environment.
+    """
+    link = folder / "engine" / ENGINE.name
+    if not link.exists():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(ENGINE, target_is_directory=True)
+    variables = {**environment.variables, "PYTHONPATH": str(link.parent)}
+    return [environment.python, "-m", "portability.runner"], variables
 
 
 # ------------------------------------------------------------------------------------------- finding a Python
