@@ -48,6 +48,7 @@ class Rocm(DeviceBackend):
     name = "rocm"
     compiler = "amd"
     runtime = "hip"
+    cache_bytes = 2**28  # MI300X's Infinity Cache, behind the second-level cache that is reported
     torch_index = "https://download.pytorch.org/whl/rocm7.0"
     targets = ("hip:gfx90a", "hip:gfx942", "hip:gfx950", "hip:gfx1100", "hip:gfx1201", "hip:gfx1250")
     titles: ClassVar[Mapping[str, str]] = {

@@ -15,7 +15,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from portability.backend import Backend, Launch, Limits, Session, blocks_of
-from portability.model import Evidence, Resources, Target
+from portability.kernel import Cost
+from portability.model import Evidence, Resources, Target, Timing
 
 NEVER_RUN = "compiled for, never run"
 OLDEST = (3, 6)  # of Triton: the driver that compiles without a device needs its interfaces
@@ -69,6 +70,7 @@ class DeviceBackend(Backend):
     guard: ClassVar[int] = 4096  # a page: wider than any vector store, so that no stray one jumps the zone unseen
     compiler: ClassVar[str] = ""  # its name in `triton.backends`
     runtime: ClassVar[str] = ""  # the attribute of `torch.version` that a torch for these devices has
+    cache_bytes: ClassVar[int] = 0  # of a cache that the device does not report, so that it is flushed too
     torch_index: ClassVar[str] = ""  # where such a torch is installed from
 
     def devices(self) -> Sequence[Device]:
@@ -107,7 +109,7 @@ class DeviceBackend(Backend):
 
     @contextlib.contextmanager
     def _open(self, target: Target) -> Iterator[Session]:
-        from portability import launch
+        from portability import launch, timing
 
         limits = self.limits_of(target.id)
         session = DeviceSession(target, limits)
@@ -116,19 +118,35 @@ class DeviceBackend(Backend):
             if target.evidence is Evidence.RAN:
                 import torch
 
+                stack.enter_context(timing.device_lock(self.device_uuid(target), exclusive=False))
                 stack.enter_context(torch.cuda.device(target.index or 0))
                 stack.enter_context(launch.recorded(session))
             else:
                 stack.enter_context(launch.ghost(session, self.gpu_target(target.id), limits, limits.units or UNITS))
             yield session
 
-    def bench(
-        self, target: Target, call: Callable[[], None], warmup_ms: float, rep_ms: float, graph: bool
-    ) -> list[float]:
-        """Return milliseconds of single calls with the caches flushed before each, or of calls within a graph."""
-        from portability import timing
+    def measure(
+        self,
+        target: Target,
+        call: Callable[[], None],
+        torch_call: Callable[[], Any],
+        cost: Cost | None,
+        warmup_ms: float,
+        rep_ms: float,
+    ) -> Timing:
+        """Return the time of `call`, alone on the device. To be called outside of `open`, which shares the device."""
+        import torch
 
-        return timing.bench(timing.Accelerator(target.index or 0), call, warmup_ms, rep_ms, graph)
+        from portability import timing
+        from portability.accelerator import Accelerator
+
+        with (
+            timing.device_lock(self.device_uuid(target), exclusive=True),
+            torch.cuda.device(target.index or 0),
+            torch.no_grad(),
+        ):
+            device = Accelerator(target.index or 0, self.cache_bytes)
+            return timing.measure(device, call, torch_call, cost, warmup_ms, rep_ms)
 
     def device_target(self, ordinal: int) -> str:
         """Return the target id of torch's device `ordinal`. Raises `LookupError` where it is not of this vendor."""
