@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import time
 import traceback
@@ -302,12 +303,27 @@ def _raised_outside(error: BaseException) -> bool:
 
 
 def _message(error: BaseException) -> str:
-    text = str(error).strip() or type(error).__name__
-    cause = error.__cause__
+    text = _front_end(error) or str(error).strip() or type(error).__name__
+    cause = None if hasattr(error, "error_message") else error.__cause__
     if cause is not None and str(cause).strip() and str(cause).strip() not in text:
         text += f"\n{type(cause).__name__}: {str(cause).strip()}"
     name = type(error).__name__
     return text if name in ("CompilerSaidError", "RuntimeError") else f"{name}: {text}"
+
+
+def _front_end(error: BaseException) -> str:
+    """Return what Triton's front end says, before the source that it shows at length; empty for other errors.
+
+    An error in a helper is wrapped once for each caller, which quotes it: the innermost one says it best.
+    """
+    if not hasattr(error, "error_message") or not hasattr(error, "node"):
+        return ""
+    innermost: Any = error
+    while hasattr(innermost.__cause__, "error_message"):
+        innermost = innermost.__cause__
+    said = str(innermost.error_message or innermost.__cause__ or "").strip()
+    shown = str(error).removesuffix(str(error.error_message or "")).strip()
+    return f"{said}\n{shown}" if said else ""
 
 
 def _line_of(error: BaseException, launch: Launch | None, message: str, options: Options) -> str:
@@ -318,12 +334,18 @@ def _line_of(error: BaseException, launch: Launch | None, message: str, options:
     if function is not None and node is not None:
         code = function.fn.__code__
         lines = source.count("\n", 0, source.find("def ")) if source and "def " in source else 0
-        first = getattr(function, "def_file_line_number", code.co_firstlineno)
+        first = _def_line(function.fn)
         return f"{relative(code.co_filename, root)}:{first + node.lineno - 1 - lines}"
     said = re.search(r"([^\s\"']+\.py)[:\"](?:, line )?(\d+)", launch.stderr or message) if launch else None
     if said:
         return f"{relative(said[1], root)}:{said[2]}"
     return f"{relative(launch.file, root)}:{launch.line}" if launch is not None and launch.file else ""
+
+
+def _def_line(fn: Any) -> int:
+    """Return the line of `def`: Triton's sources begin there, and code objects at the first decorator."""
+    lines, first = inspect.getsourcelines(fn)
+    return first + next((i for i, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
 
 
 def _function_of(function: Any, source: str) -> Any:
