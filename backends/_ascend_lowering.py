@@ -29,6 +29,7 @@ from portability.launch import (
     private_tuning,
     warn_of_configurations,
 )
+from portability.model import Finding
 
 PLAN = "hivm.json"  # beside the cached Linalg: what AscendNPU IR made of it
 TILE = re.compile(r"memref\.alloc\(\)[^:\n]*: memref<((?:\d+x)+\w+)>")
@@ -44,7 +45,7 @@ def lowering(session: Session, arch: str, limits: Limits) -> Iterator[None]:
     backends["ascend"] = Backend(_without_npubin(), stock.driver)
     driver.set_active(_Driver(arch))
     try:
-        with recording(session, lambda launch: _plan(launch, arch, limits)):
+        with recording(session, lambda launch: _plan(session, launch, arch, limits)):
             yield
     finally:
         backends["ascend"] = stock
@@ -63,6 +64,8 @@ def recording(session: Session, plan: Callable[[Launch], None] | None = None) ->
     def run(self: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
         launch = describe(self, kwargs, tuning[0])
         session.launches.append(launch)
+        if not callable(grid):
+            launch.grid = tuple(int(n) for n in grid)
         began = time.perf_counter()
         try:
             with Capture() as said:  # triton-ascend prints its advice on standard output
@@ -161,8 +164,7 @@ def _without_npubin() -> type:
 def _fill(launch: Launch, kernel: Any, grid: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
     compiled = launch.compiled
     if callable(grid):
-        grid = grid(kernel.binder(*args, **kwargs)[0])
-    launch.grid = tuple(int(n) for n in grid)
+        launch.grid = tuple(int(n) for n in grid(kernel.binder(*args, **kwargs)[0]))
     launch.stage = "ttadapter"
     launch.hash = compiled.hash
     launch.signature = dict(compiled.src.signature)
@@ -187,12 +189,15 @@ def _first_time(compiled: Any, seconds: float) -> float:
 # ------------------------------------------------------------------------------------------- what it would need
 
 
-def _plan(launch: Launch, arch: str, limits: Limits) -> None:
+def _plan(session: Session, launch: Launch, arch: str, limits: Limits) -> None:
     """Note on the launch what AscendNPU IR planned. Raises Triton's errors where it cannot, or memory is too small."""
     from triton.compiler.errors import MLIRCompilationError
     from triton.runtime.errors import OutOfResources
 
     compiled = launch.compiled
+    if "llvm.inline_asm" in compiled.asm["ttadapter"]:
+        message = f"{launch.kernel}: inline assembly is handed on unread: only npubin's assembler would refuse it"
+        session.warnings.append(Finding("inline-assembly", message, f"{launch.file}:{launch.line}"))
     if hivm.compiler() is None:
         need, limit, memory = estimate(compiled.asm["ttadapter"], compiled.metadata.mix_mode, limits)
         if need > limit:

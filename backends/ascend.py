@@ -28,7 +28,7 @@ from portability.model import Evidence, Resources, Target
 # The memories of one AI core: `dlti.target_system_spec` that AscendNPU IR 1.2.0 states for the target. The grid:
 # triton-ascend 3.2.0, `JITFunction.run`; an empty one is refused by the runtime's launch.
 A2 = Limits(
-    grid=(65535, 65535, 65535), grid_total=65535, grid_empty=False,
+    grid=(2**31 - 1,) * 3, grid_total=65535, grid_empty=False,
     buffers={"UB": 196608, "L1": 524288, "L0C": 131072}, units=20, source="AscendNPU IR 1.2.0, triton-ascend 3.2.0",
 )  # fmt: skip
 OTHER = replace(A2, buffers={}, units=None)  # a later core has other memories; AscendNPU IR knows them, we do not
