@@ -42,7 +42,7 @@ class Evidence(Word):
     @property
     def rank(self) -> int:
         """Larger is stronger; `none` is 0."""
-        return len(Evidence) - 1 - list(Evidence).index(self)
+        return _RANK[self]
 
     @property
     def executes(self) -> bool:
@@ -72,7 +72,11 @@ class Outcome(Word):
     @property
     def severity(self) -> int:
         """Larger is worse; a square of the table shows the worst of its cells."""
-        return list(Outcome).index(self)
+        return _SEVERITY[self]
+
+
+_RANK = {evidence: rank for rank, evidence in enumerate(reversed(Evidence))}
+_SEVERITY = {outcome: severity for severity, outcome in enumerate(Outcome)}
 
 
 class Standing(Word):
