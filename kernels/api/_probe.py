@@ -1,9 +1,9 @@
-"""What probes are made of: one factory, the kernels that many probes share, and the inputs that they draw.
+"""What probes are made of: one factory, two kernels that most probes share, and the inputs that they draw.
 
-A probe asks one question of the language. Its sample is one block that is always full (a masked access is a probe
-of its own), so that nothing else than the question can fail. A function of the language is named to a kernel by a
-string and found there with `getattr`: a name that the installed Triton lacks is then refused by its own front end,
-and the cached binary is keyed by the name and not by an address.
+A probe asks one question of the language. Its block is always full (a masked access is a probe of its own), so that
+nothing else than the question can fail, and it has at least one tensor input, which says where the outputs go. A
+function of the language is named to a kernel by a string and found there with `getattr`: a name that the installed
+Triton lacks is then refused by its own front end, and the cached binary is keyed by the name, not by an address.
 """
 
 from __future__ import annotations
@@ -18,71 +18,78 @@ import triton.language as tl
 from portability.kernel import Blocks, Draw, Inputs, KernelCase, Sample
 
 BLOCK = 64  # elements of a probe's block
-ROWS = 4  # of a two-dimensional one, with BLOCK columns
+ROWS = 4  # of a two-dimensional block, which has BLOCK columns
 
 FLOATS = ("float32", "float16", "bfloat16", "float64")
 SIGNED = ("int32", "int8", "int16", "int64")
 UNSIGNED = ("uint32", "uint8", "uint16", "uint64")
 INTEGERS = (*SIGNED, *UNSIGNED)
+NUMBERS = (*FLOATS, "int32", "int8", "int64", "uint8")
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+ALL = (*FLOATS, *INTEGERS, "bool", *FLOAT8)  # every dtype that torch and the language share
 
 
 @triton.jit
-def call_kernel(x_ptr, y_ptr, z_ptr, out_ptr, FN: tl.constexpr, BLOCK: tl.constexpr):
+def load_block(ptr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """Load BLOCK elements, or ROWS × BLOCK of them where ROWS is not 0."""
+    column = tl.arange(0, BLOCK)
+    offsets = column if ROWS == 0 else tl.arange(0, ROWS)[:, None] * BLOCK + column[None, :]
+    return tl.load(ptr + offsets)
+
+
+@triton.jit
+def store_block(ptr, value):
+    """Store a block of any shape, row by row."""
+    if len(value.shape) == 0:
+        tl.store(ptr, value)
+    elif len(value.shape) == 1:
+        tl.store(ptr + tl.arange(0, value.shape[0]), value)
+    elif len(value.shape) == 2:
+        row, column = tl.arange(0, value.shape[0])[:, None], tl.arange(0, value.shape[1])[None, :]
+        tl.store(ptr + row * value.shape[1] + column, value)
+    else:
+        tl.store(ptr + tl.arange(0, value.numel), tl.reshape(value, (value.numel,)))
+
+
+@triton.jit
+def call_kernel(x_ptr, y_ptr, z_ptr, out_ptr, FN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """out = FN(x), FN(x, y) or FN(x, y, z), with FN a jitted function."""
-    offsets = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + offsets)
+    x = load_block(x_ptr, ROWS, BLOCK)
     if y_ptr is None:
-        value = FN(x)
+        store_block(out_ptr, FN(x))
     elif z_ptr is None:
-        value = FN(x, tl.load(y_ptr + offsets))
+        store_block(out_ptr, FN(x, load_block(y_ptr, ROWS, BLOCK)))
     else:
-        value = FN(x, tl.load(y_ptr + offsets), tl.load(z_ptr + offsets))
-    tl.store(out_ptr + offsets, value)
+        store_block(out_ptr, FN(x, load_block(y_ptr, ROWS, BLOCK), load_block(z_ptr, ROWS, BLOCK)))
 
 
 @triton.jit
-def name_kernel(x_ptr, y_ptr, z_ptr, out_ptr, NAME: tl.constexpr, BLOCK: tl.constexpr):
+def name_kernel(x_ptr, y_ptr, z_ptr, out_ptr, NAME: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """out = tl.NAME(x), tl.NAME(x, y) or tl.NAME(x, y, z)."""
-    offsets = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + offsets)
+    x = load_block(x_ptr, ROWS, BLOCK)
     if y_ptr is None:
-        value = getattr(tl, NAME)(x)
+        store_block(out_ptr, getattr(tl, NAME)(x))
     elif z_ptr is None:
-        value = getattr(tl, NAME)(x, tl.load(y_ptr + offsets))
+        store_block(out_ptr, getattr(tl, NAME)(x, load_block(y_ptr, ROWS, BLOCK)))
     else:
-        value = getattr(tl, NAME)(x, tl.load(y_ptr + offsets), tl.load(z_ptr + offsets))
-    tl.store(out_ptr + offsets, value)
+        store_block(out_ptr, getattr(tl, NAME)(x, load_block(y_ptr, ROWS, BLOCK), load_block(z_ptr, ROWS, BLOCK)))
 
 
-def one(draw: Draw) -> Inputs:
-    """One block of normal values."""
-    return (draw.normal(BLOCK),)
+def normals(count: int, rows: int = 0) -> Callable[[Draw], Inputs]:
+    """`count` blocks of normal values, of BLOCK elements or rows × BLOCK."""
+    shape = (rows, BLOCK) if rows else (BLOCK,)
+    return lambda draw: tuple(draw.normal(*shape) for _ in range(count))
 
 
-def two(draw: Draw) -> Inputs:
-    """Two blocks of normal values."""
-    return draw.normal(BLOCK), draw.normal(BLOCK)
-
-
-def three(draw: Draw) -> Inputs:
-    """Three blocks of normal values."""
-    return draw.normal(BLOCK), draw.normal(BLOCK), draw.normal(BLOCK)
-
-
-def positive(draw: Draw) -> Inputs:
-    """One block of values in [0.25, 4), the domain of a logarithm and a root."""
-    return (draw.uniform(BLOCK, low=0.25, high=4.0),)
-
-
-def rows(draw: Draw) -> Inputs:
-    """One block of ROWS × BLOCK normal values."""
-    return (draw.normal(ROWS, BLOCK),)
-
-
-def nothing(_draw: Draw) -> Inputs:
-    """No input: the kernel makes its values."""
-    return ()
+def between(low: float, high: float, count: int = 1, rows: int = 0) -> Callable[[Draw], Inputs]:
+    """`count` blocks of uniform values in [low, high): the domain of a function."""
+    shape = (rows, BLOCK) if rows else (BLOCK,)
+    return lambda draw: tuple(
+        draw.uniform(*shape, low=low, high=high)
+        if draw.dtype.is_floating_point
+        else draw.integers(*shape, low=int(low), high=int(high))
+        for _ in range(count)
+    )
 
 
 def like(*inputs: Any) -> torch.Tensor:
@@ -92,27 +99,17 @@ def like(*inputs: Any) -> torch.Tensor:
 
 def empty(*shape: int, dtype: torch.dtype | None = None) -> Callable[..., torch.Tensor]:
     """An output of `shape`, of `dtype` or of the first input's."""
+    return lambda x, *_: torch.empty(shape, dtype=dtype or x.dtype, device=x.device)
 
-    def make(*inputs: Any) -> torch.Tensor:
-        device = inputs[0].device if inputs else None
-        return torch.empty(shape, dtype=dtype or inputs[0].dtype, device=device)
 
-    return make
+def zeros(*shape: int, dtype: torch.dtype | None = None) -> Callable[..., torch.Tensor]:
+    """An output that starts at zero, for a kernel that adds to it."""
+    return lambda x, *_: torch.zeros(shape, dtype=dtype or x.dtype, device=x.device)
 
 
 def magnitude(x: torch.Tensor) -> torch.Tensor:
     """|x| in float64, also of the dtypes in which torch has no `abs`."""
     return x.to(torch.float64).abs()
-
-
-def relative(reference: Callable[..., Any]) -> Callable[..., Any]:
-    """Σ|terms| of a function whose error is in proportion to its result."""
-
-    def terms(*inputs: Any) -> Any:
-        result = reference(*inputs)
-        return tuple(map(magnitude, result)) if isinstance(result, tuple) else magnitude(result)
-
-    return terms
 
 
 def probe(
@@ -122,24 +119,26 @@ def probe(
     *,
     group: str,
     name: str = "",
-    inputs: Callable[[Draw], Inputs] = one,
+    inputs: Callable[[Draw], Inputs] | None = None,
     absent: int = 0,
     out: Callable[..., Any] = like,
     dtypes: Sequence[str] = FLOATS,
     grid: Any = (1,),
     terms: Callable[..., Any] | None = None,
-    **case: Any,
+    relative: float = 1.0,
+    absolute: float = 0.0,
+    **more: Any,
 ) -> KernelCase:
     """Return the case of `kernel[grid](*inputs, *outputs, **constants)`.
 
     names      the language's names that it is about; the first is the case's name unless `name` says otherwise
     absent     pointers between inputs and outputs that are None
     out        makes the outputs from the inputs
-    terms      see `KernelCase`; by default the absolute value of the reference
-    case       further fields of `KernelCase`; what is not one of them is a constant or an option of the launch
+    terms      see `KernelCase`; by default `relative` · |reference| + `absolute`, both 0 for what must be exact
+    more       further fields of `KernelCase`; what is not one of them is a constant or an option of the launch
     """
     names = (names,) if isinstance(names, str) else tuple(names)
-    constants = {key: case.pop(key) for key in list(case) if key not in KernelCase.__dataclass_fields__}
+    constants = {key: more.pop(key) for key in list(more) if key not in KernelCase.__dataclass_fields__}
 
     def operator(*given: Any, blocks: Blocks | None = None) -> Any:
         made = out(*given)
@@ -147,31 +146,42 @@ def probe(
         kernel[grid](*given, *[None] * absent, *outputs, **{**constants, **(blocks or {})})
         return made
 
+    def magnitudes(*given: Any) -> Any:
+        results = reference(*given)
+        results = results if isinstance(results, tuple) else (results,)
+        return tuple(relative * magnitude(r) + absolute for r in results)
+
     operator.__doc__ = f"Probe of {', '.join(names)}."
     return KernelCase(
         name=name or names[0],
         operator=operator,
         reference=reference,
-        samples=[Sample("64", inputs, quick=True)],
+        samples=[Sample("64", inputs or normals(1), quick=True)],
         dtypes=dtypes,
-        terms=terms or relative(reference),
+        terms=terms or magnitudes,
         group=group,
         names=names,
-        **case,
+        **more,
     )
 
 
-def named(function: str, reference: Callable[..., Any], *, arity: int = 1, **case: Any) -> KernelCase:
-    """Return the probe of the elementwise `tl.<function>` of `arity` blocks."""
-    inputs = case.pop("inputs", (one, two, three)[arity - 1])
+def named(function: str, reference: Callable[..., Any], *, arity: int = 1, rows: int = 0, **more: Any) -> KernelCase:
+    """Return the probe of `tl.<function>` applied to `arity` blocks."""
+    more.setdefault("inputs", normals(arity, rows))
     return probe(
-        f"tl.{function}", name_kernel, reference, inputs=inputs, absent=3 - arity, NAME=function, BLOCK=BLOCK, **case
+        f"tl.{function}", name_kernel, reference, absent=3 - arity, NAME=function, ROWS=rows, BLOCK=BLOCK, **more
     )
 
 
 def called(
-    names: str | Sequence[str], function: Any, reference: Callable[..., Any], *, arity: int = 1, **case: Any
+    names: str | Sequence[str],
+    function: Any,
+    reference: Callable[..., Any],
+    *,
+    arity: int = 1,
+    rows: int = 0,
+    **more: Any,
 ) -> KernelCase:
     """Return the probe of a jitted function of `arity` blocks, which holds the expression in question."""
-    inputs = case.pop("inputs", (one, two, three)[arity - 1])
-    return probe(names, call_kernel, reference, inputs=inputs, absent=3 - arity, FN=function, BLOCK=BLOCK, **case)
+    more.setdefault("inputs", normals(arity, rows))
+    return probe(names, call_kernel, reference, absent=3 - arity, FN=function, ROWS=rows, BLOCK=BLOCK, **more)
