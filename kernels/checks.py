@@ -48,6 +48,18 @@ def check_shape(operator: str, **expected: tuple[torch.Tensor | None, Sequence[i
             raise ValueError(f"{operator}: {name} has shape {tuple(tensor.shape)}, expected {form}")
 
 
+def check_contiguous(operator: str, **tensors: torch.Tensor | None) -> None:
+    """Raise `ValueError` unless the tensors are contiguous: a silent copy would cost more than many kernels."""
+    for name, t in tensors.items():
+        if t is not None and not t.is_contiguous():
+            raise ValueError(f"{operator}: {name} {tuple(t.shape)} has strides {t.stride()}; contiguous ones are taken")
+
+
+def differentiating(*tensors: torch.Tensor | None) -> bool:
+    """Return whether autograd would follow an operation on the tensors: without it, an operator saves nothing."""
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
 def rows_of(operator: str, name: str, tensor: torch.Tensor) -> torch.Tensor:
     """Return `tensor` (..., N) as a view (M, N). Raises `ValueError` where that would need a copy."""
     if tensor.ndim == 0:

@@ -5,17 +5,11 @@ import triton
 import triton.language as tl
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.operands import dtype_among, one_device, one_dtype
+from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape, named
 
 FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
 # Operand dtype -> dtype of the result. A float8 result would lose what the accumulator has.
-RESULT = {
-    torch.float32: torch.float32,
-    torch.float16: torch.float16,
-    torch.bfloat16: torch.bfloat16,
-    torch.int8: torch.int32,
-    **dict.fromkeys(FLOAT8, torch.bfloat16),
-}
+RESULT = {**{d: d for d in FLOATS}, torch.int8: torch.int32, **dict.fromkeys(FLOAT8, torch.bfloat16)}
 # How float32 operands are multiplied. "tf32" and the products of several bfloat16 are faster, and not on every target.
 PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 
@@ -78,11 +72,10 @@ def matmul(a: torch.Tensor, b: torch.Tensor, precision: str = "ieee", blocks: Bl
     float32 (in `precision`, one of PRECISIONS), float16 and bfloat16 give their own dtype, int8 gives int32, float8
     gives bfloat16. Raises `ValueError` for shapes and devices that do not fit, `TypeError` for dtypes.
     """
-    one_device("matmul", a=a, b=b)
-    one_dtype("matmul", a=a, b=b)
-    dtype_among("matmul", "a", a, tuple(RESULT))
-    if a.dim() != 2 or b.dim() != 2 or a.shape[1] != b.shape[0]:
-        raise ValueError(f"matmul: a has shape {tuple(a.shape)}, b {tuple(b.shape)}; (M, K) and (K, N) are taken")
+    check_device("matmul", a=a, b=b)
+    check_dtype("matmul", tuple(RESULT), a=a, b=b)
+    check_shape("matmul", a=(a, ("M", "K")))
+    check_shape("matmul", b=(b, (a.shape[1], "N")))
     if precision not in PRECISIONS:
         raise ValueError(f"matmul: precision {precision!r}; taken are {', '.join(PRECISIONS)}")
     c = torch.empty((a.shape[0], b.shape[1]), dtype=RESULT[a.dtype], device=a.device)
@@ -112,8 +105,7 @@ def _laid_out(layout, M, N, K):
 
 
 def _cost(a, b, c):
-    unit = str(a.dtype).removeprefix("torch.")
-    return Cost(a.nbytes + b.nbytes + c.nbytes, 2 * a.shape[0] * a.shape[1] * b.shape[1], unit)
+    return Cost(a.nbytes + b.nbytes + c.nbytes, 2 * a.shape[0] * a.shape[1] * b.shape[1], named(a.dtype))
 
 
 CASE = KernelCase(
@@ -123,7 +115,7 @@ CASE = KernelCase(
     reference=lambda a, b: torch.matmul(a.double(), b.double()),
     chain=torch.matmul,
     terms=lambda a, b: torch.matmul(a.abs().double(), b.abs().double()),
-    dtypes=("float32", "float16", "bfloat16", "int8", *(str(d).removeprefix("torch.") for d in FLOAT8)),
+    dtypes=tuple(map(named, RESULT)),
     samples=(
         Sample("0x5x7", _pair(0, 5, 7)),
         Sample("5x7x0", _pair(5, 7, 0)),  # a sum of nothing is 0, and must be written

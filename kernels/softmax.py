@@ -11,9 +11,7 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
-from portability.kernels.operands import as_rows, dtype_among, one_device, one_dtype, shape_is
-
-DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape, differentiating, named, rows_of
 
 
 @triton.jit
@@ -102,7 +100,7 @@ def long_softmax_backward_kernel(
 
 def _launch(whole_kernel, long_kernel, tensors, blocks):
     """Launch the kernel that fits the rows: programs that hold whole rows, or one program a row."""
-    views = [as_rows("softmax", "an operand", t) for t in tensors]
+    views = [rows_of("softmax", "an operand", t) for t in tensors]
     M, N = views[0].shape
     if not M * N:
         return
@@ -135,9 +133,9 @@ def softmax(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     -inf, or with +inf or NaN in it, gives NaN, as in torch. Raises `ValueError` for other layouts, `TypeError` for
     other dtypes.
     """
-    if torch.is_grad_enabled() and x.requires_grad:
+    if differentiating(x):
         return _Softmax.apply(x, blocks)
-    dtype_among("softmax", "x", x, DTYPES)
+    check_dtype("softmax", FLOATS, x=x)
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     launch_softmax(x, y, blocks or blocks_for("softmax", x))
     return y
@@ -148,10 +146,9 @@ def softmax_backward(y: torch.Tensor, dy: torch.Tensor, blocks: Blocks | None = 
 
     y, dy: one shape, one dtype of `softmax`, strides as there. Raises like `softmax`.
     """
-    one_device("softmax_backward", y=y, dy=dy)
-    one_dtype("softmax_backward", y=y, dy=dy)
-    dtype_among("softmax_backward", "y", y, DTYPES)
-    shape_is("softmax_backward", "dy", dy, y.shape)
+    check_device("softmax_backward", y=y, dy=dy)
+    check_dtype("softmax_backward", FLOATS, y=y, dy=dy)
+    check_shape("softmax_backward", dy=(dy, y.shape))
     dx = torch.empty(y.shape, dtype=y.dtype, device=y.device)
     launch_softmax_backward(y, dy, dx, blocks or blocks_for("softmax_backward", y))
     return dx
@@ -211,7 +208,7 @@ FORWARD = KernelCase(
     launch=launch_softmax,
     reference=lambda x: torch.softmax(x, -1),
     terms=_terms,
-    dtypes=("float32", "float16", "bfloat16"),
+    dtypes=tuple(map(named, FLOATS)),
     samples=(
         Sample("0x5", lambda draw: (draw.normal(0, 5),)),
         Sample("1x1", lambda draw: (draw.normal(1, 1),)),

@@ -5,7 +5,10 @@ import triton
 import triton.language as tl
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.operands import contiguous, one_device, one_dtype, shape_is
+from portability.kernels.checks import check_contiguous, check_device, check_dtype, check_shape, named
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+DTYPES = (*FLOATS, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 
 @triton.jit
@@ -29,13 +32,13 @@ def launch_add(x, y, out, blocks):
 def add(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """Return x + y, element by element, without broadcasting: `elementwise.add` broadcasts and takes any strides.
 
-    x, y: contiguous tensors of one shape, any dtype that Triton adds, on one device.
+    x, y: contiguous tensors of one shape, one dtype of DTYPES and one device.
     Raises `ValueError` for shapes, layouts or devices that do not agree, `TypeError` for dtypes that do not.
     """
-    one_device("add", x=x, y=y)
-    one_dtype("add", x=x, y=y)
-    shape_is("add", "y", y, x.shape)
-    contiguous("add", x=x, y=y)
+    check_device("add", x=x, y=y)
+    check_dtype("add", DTYPES, x=x, y=y)
+    check_shape("add", y=(y, x.shape))
+    check_contiguous("add", x=x, y=y)
     out = torch.empty_like(x)
     launch_add(x, y, out, blocks or blocks_for("vector_add", x))
     return out
@@ -53,14 +56,12 @@ def _around_block(difference):
     return inputs
 
 
-FLOATS = ("float32", "float16", "bfloat16", "float64")
-
 CASE = KernelCase(
     name="vector_add",
     operator=add,
     launch=launch_add,
     reference=torch.add,
-    dtypes=(*FLOATS, "int8", "int16", "int32", "int64", "uint8"),
+    dtypes=tuple(map(named, DTYPES)),
     samples=(
         Sample("0", _pair(0)),
         Sample("1", _pair(1)),
@@ -71,7 +72,9 @@ CASE = KernelCase(
         Sample("4096", _pair(4096)),  # a multiple of 16: the variant with wide loads
         Sample("4096-offset", lambda draw: (draw.offset(draw.normal(4096)), draw.offset(draw.normal(4096), 3))),
         Sample("100003", _pair(100_003)),
-        Sample("100003-nan", lambda draw: (draw.special(100_003), draw.normal(100_003)), dtypes=FLOATS),
+        Sample(
+            "100003-nan", lambda draw: (draw.special(100_003), draw.normal(100_003)), dtypes=tuple(map(named, FLOATS))
+        ),
         Sample("268435456", _pair(1 << 28), bench=True, dtypes=("float32", "float16", "bfloat16")),
     ),
     blocks=Blocks(BLOCK_SIZE=1024, num_warps=4),
