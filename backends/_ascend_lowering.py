@@ -32,6 +32,12 @@ from portability.launch import (
 from portability.model import Finding
 
 PLAN = "hivm.json"  # beside the cached Linalg: what AscendNPU IR made of it
+STAGES = {"MLIRCompile": "frontend", "ConvertTritonIRToLinalgIR": "ttadapter"}  # triton-ascend's names in its errors
+FRAME = re.compile(
+    r"///-+\[ERROR\].*$|^\[\w+\] encounters error:$|^\[INFO\]: The compiled kernel cache .*$", re.MULTILINE
+)
+PLACE = re.compile(r'loc\("[^"]*":\d+:\d+\): ')  # of a temporary file, or the line that is recorded apart
+CRASHED = "PLEASE submit a bug report"  # LLVM's words before its stack dump
 TILE = re.compile(r"memref\.alloc\(\)[^:\n]*: memref<((?:\d+x)+\w+)>")
 
 
@@ -82,8 +88,9 @@ def recording(session: Session, plan: Callable[[Launch], None] | None = None) ->
                 plan(launch)
         except Exception as error:
             launch.error = error
-            if getattr(error, "stage_name", "") == "ConvertTritonIRToLinalgIR":
-                launch.stage = "ttadapter"
+            if hasattr(error, "stage_name"):
+                launch.stage = STAGES.get(error.stage_name, launch.stage)
+                error.message = f"{launch.stage}: {_said(str(error), launch.stderr)}"
             raise
         finally:
             launch.compile_seconds = _first_time(launch.compiled, time.perf_counter() - began)
@@ -176,6 +183,14 @@ def _fill(launch: Launch, kernel: Any, grid: Any, args: Any, kwargs: Mapping[str
         if i in properties["tt.divisibility"] and name not in launch.constants
     }
     compiled.asm = {k: v.decode() if isinstance(v, bytes) and k != "npubin" else v for k, v in compiled.asm.items()}
+
+
+def _said(message: str, stderr: str) -> str:
+    """Return what a stage says without its frame, paths of temporary files and addresses, which differ each time."""
+    said, crashed, _ = FRAME.sub("", message).partition(CRASHED)
+    lines = ERROR_LINE.findall(stderr)  # the front end's passes say on file descriptor 2 what is wrong
+    lines += [line for line in said.splitlines() if line.strip()]
+    return PLACE.sub("", "\n".join([*lines, *(["the compiler crashed"] if crashed else [])]))
 
 
 def _first_time(compiled: Any, seconds: float) -> float:
