@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,11 @@ def find_matrix(start: Path) -> Path | None:
     if named:
         return Path(named)
     return next((f for d in (start, *start.parents) if (f := d / "matrix.toml").is_file()), None)
+
+
+def new_results(root: Path) -> Path:
+    """Return a new name for a results file of the project at `root`."""
+    return root / ".portability" / f"{datetime.now(timezone.utc):%Y-%m-%dT%H%M%S}-{os.getpid()}.jsonl"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -241,8 +247,7 @@ class State:
         header = provenance.header_of(self.harness, recorded, option.portability_seed)
         if option.portability_resume:
             return Writer.resume(Path(option.portability_resume), header)
-        name = f"{header.provenance.started.replace(':', '')[:17]}-{header.run[:6]}.jsonl"
-        return Writer(Path(option.portability_results or self.harness.root / ".portability" / name), header)
+        return Writer(Path(option.portability_results or new_results(self.harness.root)), header)
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Say `compiled`, `interpreted` and `ran` where pytest would say `passed`."""

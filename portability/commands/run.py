@@ -7,11 +7,8 @@ nothing could run. What is not an option here goes to pytest: `portability run s
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 from pathlib import Path
-
-from portability.pool import temporary_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,16 +39,13 @@ def main(args: argparse.Namespace) -> int:
     matrix = args.matrix or plugin.find_matrix(Path.cwd())
     if matrix is None or not matrix.is_file():
         raise ValueError(f"no {matrix or 'matrix.toml'} here or above; an empty file takes every default")
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(temporary_folder())
-        results = args.resume or args.results or folder / "results.jsonl"
-        os.environ[plugin.MATRIX] = str(matrix.resolve())
-        extra = args.pytest[1:] if args.pytest[:1] == ["--"] else args.pytest
-        code = pytest.main([*_options(args, results, matrix), str(testing.__file__), *extra], [])
-        if not results.exists():
-            return 2 if code else 1
-        runs = read_runs(results)
-        return table.show(runs, args.format)
+    results = args.resume or args.results or plugin.new_results(matrix.resolve().parent)
+    os.environ[plugin.MATRIX] = str(matrix.resolve())
+    extra = args.pytest[1:] if args.pytest[:1] == ["--"] else args.pytest
+    pytest.main([*_options(args, results, matrix), str(testing.__file__), *extra])
+    if not results.exists():
+        return 2  # nothing was run, and pytest has said why
+    return table.show(read_runs(results), args.format)
 
 
 def _options(args: argparse.Namespace, results: Path, matrix: Path) -> list[str]:
