@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -32,7 +32,8 @@ from portability.launch import (
 from portability.model import Finding
 
 PLAN = "hivm.json"  # beside the cached Linalg: what AscendNPU IR made of it
-STAGES = {"MLIRCompile": "frontend", "ConvertTritonIRToLinalgIR": "ttadapter"}  # triton-ascend's names in its errors
+# A stage's name in triton-ascend's errors -> its name
+STAGES = {"MLIRCompile": "frontend", "ConvertTritonIRToLinalgIR": "ttadapter", "ConvertLinalgRToBinary": "npubin"}
 FRAME = re.compile(
     r"///-+\[ERROR\].*$|^\[\w+\] encounters error:$|^\[INFO\]: The compiled kernel cache .*$", re.MULTILINE
 )
@@ -74,23 +75,15 @@ def recording(session: Session, plan: Callable[[Launch], None] | None = None) ->
             launch.grid = tuple(int(n) for n in grid)
         began = time.perf_counter()
         try:
-            with Capture() as said:  # triton-ascend prints its advice on standard output
-                launch.stage = "frontend"
-                try:
-                    # A warm-up stops before the launch, and before the check of the grid, which is the caller's.
-                    launch.compiled = plain_run(self, *args, grid=grid, warmup=warmup or plan is not None, **kwargs)
-                finally:
-                    launch.stderr = said.stderr()
-            _fill(launch, self, grid, args, kwargs)
-            if ERROR_LINE.search(launch.stderr):
-                raise CompilerSaidError(launch.stderr.strip())
+            # A warm-up ends before the launch, and before triton-ascend's check of the grid: run.py checks it.
+            _compile(launch, lambda: plain_run(self, *args, grid=grid, warmup=warmup or plan is not None, **kwargs))
+            if callable(grid):
+                launch.grid = tuple(int(n) for n in grid(self.binder(*args, **kwargs)[0]))
+            _fill(launch, self)
             if plan is not None:
                 plan(launch)
         except Exception as error:
-            launch.error = error
-            if hasattr(error, "stage_name"):
-                launch.stage = STAGES.get(error.stage_name, launch.stage)
-                error.message = f"{launch.stage}: {_said(str(error), launch.stderr)}"
+            _name_stage(error, launch)
             raise
         finally:
             launch.compile_seconds = _first_time(launch.compiled, time.perf_counter() - began)
@@ -168,11 +161,28 @@ def _without_npubin() -> type:
     return Lowering
 
 
-def _fill(launch: Launch, kernel: Any, grid: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
+def _compile(launch: Launch, run: Callable[[], Any]) -> None:
+    """Keep what `run` returns, and what it writes on file descriptor 2; its advice on standard output is dropped."""
+    launch.stage = "frontend"
+    with Capture() as said:
+        try:
+            launch.compiled = run()
+        finally:
+            launch.stderr = said.stderr()
+    if ERROR_LINE.search(launch.stderr):
+        raise CompilerSaidError(launch.stderr.strip())
+
+
+def _name_stage(error: Exception, launch: Launch) -> None:
+    launch.error = error
+    if hasattr(error, "stage_name"):  # triton-ascend's MLIRCompilationError
+        launch.stage = STAGES.get(error.stage_name, launch.stage)
+        error.message = f"{launch.stage}: {_said(str(error), launch.stderr)}"  # type: ignore[attr-defined]
+
+
+def _fill(launch: Launch, kernel: Any) -> None:
     compiled = launch.compiled
-    if callable(grid):
-        launch.grid = tuple(int(n) for n in grid(kernel.binder(*args, **kwargs)[0]))
-    launch.stage = "ttadapter"
+    launch.stage = "npubin" if "npubin" in compiled.asm else "ttadapter"
     launch.hash = compiled.hash
     launch.signature = dict(compiled.src.signature)
     launch.constants = dict(compiled.src.constants)

@@ -13,17 +13,20 @@ import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+from portability import timing
 from portability.backend import INTEGERS, Backend, Launch, Limits, Session, blocks_of
 from portability.backends import _ascend_hivm as hivm
 from portability.backends import _ascend_lowering as lower
+from portability.backends._ascend_npu import Npu, npu
 from portability.device import Device, NotHereError
-from portability.model import Evidence, Resources, Target
+from portability.kernel import Cost
+from portability.model import Evidence, Resources, Target, Timing
 
 # The memories of one AI core: `dlti.target_system_spec` that AscendNPU IR 1.2.0 states for the target. The grid:
 # triton-ascend 3.2.0, `JITFunction.run`; an empty one is refused by the runtime's launch.
@@ -52,7 +55,7 @@ class AscendSession(Session):
     def synchronize(self) -> None:
         """Wait for the NPU; raises torch_npu's error where a launch failed on it."""
         if self.target.evidence is Evidence.RAN:
-            _npu().synchronize()
+            npu().synchronize()
 
     def resources(self, launch: Launch) -> Resources | None:
         """Return the memory that AscendNPU IR planned for the launch; shared memory is the unified buffer."""
@@ -127,11 +130,28 @@ class Ascend(Backend):
         with contextlib.ExitStack() as stack:
             stack.enter_context(blocks_of(self.name, target.id))
             if target.evidence is Evidence.RAN:
-                stack.enter_context(_npu().device(target.index or 0))
+                stack.enter_context(timing.device_lock(_lock(target), exclusive=False))
+                stack.enter_context(npu().device(target.index or 0))
                 stack.enter_context(lower.recording(session))
             else:
                 stack.enter_context(lower.lowering(session, _arch(target.id), limits))
             yield session
+
+    def measure(
+        self,
+        target: Target,
+        call: Callable[[], None],
+        torch_call: Callable[[], Any],
+        cost: Cost | None,
+        warmup_ms: float,
+        rep_ms: float,
+    ) -> Timing:
+        """Return the time of `call`, alone on the NPU. To be called outside of `open`, which shares it."""
+        import torch
+
+        index = target.index or 0
+        with timing.device_lock(_lock(target), exclusive=True), npu().device(index), torch.no_grad():
+            return timing.measure(Npu(index), call, torch_call, cost, warmup_ms, rep_ms)
 
     def devices(self) -> Sequence[Device]:
         """Return the NPUs that torch_npu shows in its order. Raises `NotHereError` if there is none."""
@@ -173,6 +193,11 @@ class Ascend(Backend):
             return (), lack
 
 
+def _lock(target: Target) -> str:
+    """Name the NPU for every process of this machine. Its ordinal: a process that sees other NPUs waits in vain."""
+    return f"ascend-{target.index or 0}"
+
+
 def _arch(target: str) -> str:
     return target.partition(":")[2]
 
@@ -192,11 +217,3 @@ def _versions(triton: Any) -> dict[str, str]:
 
     found = {"torch": torch.__version__, "triton": triton.__version__, hivm.DISTRIBUTION: hivm.release()}
     return {name: version for name, version in found.items() if version}
-
-
-def _npu() -> Any:
-    """Return `torch.npu`, which torch_npu adds to torch when it is imported."""
-    import torch
-    import torch_npu  # noqa: F401
-
-    return torch.npu  # type: ignore[attr-defined]
