@@ -1,0 +1,193 @@
+"""What is read out of binaries, checked against the compilers' own words about them."""
+
+import re
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from portability.backend import Launch, Limits, discover
+from portability.binary import matrix_instruction, occupancy, read_cubin, read_hsaco, resources
+
+NVIDIA = ["cuda:80", "cuda:90", "cuda:100"]
+AMD = ["hip:gfx90a", "hip:gfx950", "hip:gfx1100", "hip:gfx1250"]
+
+
+@triton.jit
+def product_kernel(x_ptr, y_ptr, out_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
+    tl.store(out_ptr + at, tl.dot(tl.load(x_ptr + at), tl.load(y_ptr + at)))
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    tl.store(out_ptr + at, tl.load(x_ptr + at))
+
+
+def compiled(target, kernel, *tensors, **options):
+    """Return the record of one launch, compiled for `target`."""
+    backend = discover()["cuda" if target.startswith("cuda") else "rocm"]
+    found = next(t for t in backend.status() if t.id == target)
+    with backend.open(found) as session:
+        kernel[(1,)](*tensors, **options)
+    return session.launches[0], session.resources(session.launches[0]), backend.limits_of(target)
+
+
+def product(target, size=64, dtype=torch.float16, num_warps=4):
+    x = torch.zeros(size, size, dtype=dtype)
+    return compiled(target, product_kernel, x, x, torch.zeros(size, size), SIZE=size, num_warps=num_warps)
+
+
+@pytest.mark.parametrize("target", NVIDIA)
+def test_registers_and_stack_of_a_cubin_are_the_assemblers(target):
+    launch, found, _ = product(target)
+    assert found.registers == int(re.search(r"Used (\d+) registers", launch.ptxas)[1])
+    assert found.stack == int(re.search(r"(\d+) bytes stack frame", launch.ptxas)[1])
+
+
+@pytest.mark.parametrize("target", AMD)
+def test_registers_and_stack_of_an_hsaco_are_the_assemblys(target):
+    launch, found, _ = product(target)
+    comments = dict(re.findall(r"; (\w+)[:=\s]+(\d+)", launch.compiled.asm["amdgcn"]))
+    assert found.registers == int(comments.get("TotalNumVgprs", comments["NumVgprs"]))
+    assert found.stack == int(comments["ScratchSize"])
+
+
+@pytest.mark.parametrize("target", AMD)
+@pytest.mark.parametrize("size", [16, 64, 128])
+def test_registers_bound_occupancy_as_llvm_says(target, size):
+    launch, found, limits = product(target, size)
+    waves = int(re.search(r"; Occupancy: (\d+)", launch.compiled.asm["amdgcn"])[1])  # per execution unit
+    fraction, _ = occupancy(limits, found.registers, 0, 1)
+    assert fraction * limits.unit_warps / limits.partitions == waves
+
+
+def test_spills_are_the_assemblers_where_its_log_is_given():
+    x = torch.zeros(128, 128, dtype=torch.float16)
+    launch, found, limits = compiled("cuda:80", product_kernel, x, x, torch.zeros(128, 128), SIZE=128, maxnreg=64)
+    logged = int(re.search(r"(\d+) bytes spill stores", launch.ptxas)[1])
+    assert found.spills == logged > 0
+    launch.ptxas = ""
+    assert resources(launch, limits).spills == found.stack > 0
+
+
+def test_what_the_system_reserves_is_not_the_kernels_shared_memory():
+    _, found, _ = compiled("cuda:90", copy_kernel, torch.zeros(128), torch.zeros(128), SIZE=128)
+    assert found.shared == 0
+
+
+def test_shared_memory_is_what_triton_checks_at_launch():
+    launch, found, limits = product("cuda:90")
+    assert found.shared == launch.compiled.metadata.shared > 0
+    assert found.shared_limit == limits.shared_memory
+
+
+@pytest.mark.parametrize(("target", "threads"), [("cuda:90", 256), ("hip:gfx90a", 512), ("hip:gfx1100", 256)])
+def test_threads_are_those_of_the_binary(target, threads):
+    assert product(target, num_warps=8)[1].threads == threads
+
+
+def test_tensor_memory_is_counted_in_columns():
+    assert product("cuda:100")[1].tensor_memory == 64
+    assert product("cuda:90")[1].tensor_memory is None
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "instruction"),
+    [
+        ("cuda:75", torch.float16, "scalar"),
+        ("cuda:80", torch.float16, "mma.sync f16"),
+        ("cuda:80", torch.float8_e5m2, "mma.sync f16"),  # emulated
+        ("cuda:89", torch.float8_e4m3fn, "mma.sync e4m3"),
+        ("cuda:90", torch.bfloat16, "wgmma bf16"),
+        ("cuda:100", torch.float16, "tcgen05.mma f16"),
+        ("hip:gfx90a", torch.float16, "v_mfma_f32_32x32x8f16"),
+        ("hip:gfx942", torch.float8_e4m3fn, "v_mfma_f32_32x32x8_f16"),  # emulated
+        ("hip:gfx1201", torch.float8_e4m3fn, "v_wmma_f32_16x16x16_fp8_fp8"),
+        ("hip:gfx1100", torch.float32, "scalar"),
+    ],
+)
+def test_the_matrix_instruction_tells_native_from_emulated(target, dtype, instruction):
+    assert product(target, dtype=dtype, size=64)[1].matrix == instruction
+
+
+def test_a_kernel_without_a_product_has_no_matrix_instruction():
+    assert compiled("cuda:80", copy_kernel, torch.zeros(128), torch.zeros(128), SIZE=128)[1].matrix == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32 {", "mma.sync s8"),
+        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {", "mma.sync f64"),
+        ("wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {", "wgmma tf32"),
+        ("tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale [", "tcgen05.mma mxf8f6f4"),
+        ("mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e2m1.f32.ue8m0 {", "mma.sync e4m3"),
+        ("dp4a.s32.s32 r0, r1, r2, r3;", "dp4a s32"),
+    ],
+)  # fmt: skip
+def test_nvidias_instructions_are_named_with_their_operands_type(line, name):
+    assert matrix_instruction({"ptx": f"\t{line}"}) == name
+
+
+def test_several_matrix_instructions_are_all_named_the_most_frequent_first():
+    assert matrix_instruction({"amdgcn": "v_wmma_a v0\nv_wmma_b v1\nv_wmma_b v2"}) == "v_wmma_b + v_wmma_a"
+
+
+# Hand-made from the formulas: a multiprocessor of 64 warps, 65,536 registers in four parts, 32 blocks, 167,936 bytes.
+A100 = Limits(
+    warp=32, registers=65536, register_granule=8, unit_warps=64, unit_blocks=32,
+    unit_shared_memory=167936, shared_granule=128, shared_reserved=1024, tensor_memory=512,
+)  # fmt: skip
+MI300X = Limits(
+    warp=64, registers=4 * 512 * 64, register_granule=8, unit_warps=32, unit_barriers=16,
+    unit_shared_memory=65536, shared_granule=512,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("limits", "registers", "shared", "warps", "expected"),
+    [
+        (A100, 32, 0, 8, (1.0, "warps")),
+        (A100, 128, 0, 8, (0.25, "registers")),
+        (A100, 200, 0, 2, (0.125, "registers")),  # ⌊16384 / 6400⌋ = 2 warps a part: 8 in all, not ⌊65536 / 6400⌋ = 10
+        (A100, 33, 0, 4, (0.75, "registers")),  # 33 are given as 40
+        (A100, 16, 0, 1, (0.5, "blocks")),
+        (A100, 16, 41984, 4, (0.1875, "shared")),  # four fit, were it not for the reserved 1,024 of each
+        (A100, 255, 0, 16, (0.0, "registers")),  # does not fit at all
+        (MI300X, 64, 0, 4, (1.0, "warps")),
+        (MI300X, 65, 0, 4, (0.875, "registers")),
+        (MI300X, 64, 32768, 8, (0.5, "shared")),
+        (MI300X, 8, 0, 1, (1.0, "warps")),  # single waves need no barrier
+    ],
+)
+def test_occupancy(limits, registers, shared, warps, expected):
+    assert occupancy(limits, registers, shared, warps) == expected
+
+
+def test_tensor_memory_bounds_occupancy():
+    assert occupancy(A100, 32, 0, 4, tensor_memory=256) == (0.125, "tensor memory")
+
+
+def test_occupancy_is_not_guessed():
+    assert occupancy(Limits(), 32, 0, 4) is None
+
+
+@pytest.mark.parametrize("read", [read_cubin, read_hsaco])
+def test_what_is_no_binary_is_refused(read):
+    with pytest.raises(ValueError, match="not an ELF file"):
+        read(b"nonsense")
+
+
+def test_a_kernel_that_is_not_there_is_refused_with_those_that_are():
+    launch, _, _ = product("cuda:80")
+    with pytest.raises(ValueError, match="no kernel 'absent' in this cubin; there are product_kernel"):
+        read_cubin(launch.compiled.asm["cubin"], kernel="absent")
+    with pytest.raises(ValueError, match="AMDGPU"):
+        read_hsaco(launch.compiled.asm["cubin"])
+
+
+def test_a_launch_that_compiled_to_nothing_has_no_resources():
+    assert resources(Launch("kernel"), Limits()) is None
