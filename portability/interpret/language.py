@@ -1,0 +1,179 @@
+"""`triton.language` while a kernel runs: builtins bound to the checked front end, and put back afterwards.
+
+Outside a launch the language is as Triton made it, so that the same process compiles before and after.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+import triton.language.extra
+from triton.language.extra import libdevice
+
+from portability.interpret.builder import CheckedBuilder
+from portability.interpret.internals import JITFunction, TensorHandle, TritonSemantic, is_builtin
+from portability.interpret.libdevice import emulated
+from portability.interpret.reduce import Reducer
+from portability.interpret.rewrite import rewrite
+from portability.interpret.runtime import Runtime, static_range
+
+_MISSING = object()
+
+
+class Language:
+    """The language bound to one builder. `functions` are rewritten once a session."""
+
+    def __init__(self, builder: CheckedBuilder) -> None:
+        self.builder = builder
+        self.semantic = TritonSemantic(builder)
+        self.runtime = Runtime(self.semantic, builder.report, builder.access)
+        self.reducer = Reducer(builder, self.semantic, self.function)
+        self._functions: dict[int, tuple[Any, Callable[..., Any]]] = {}  # by id: hashing would hash the source
+        self._bound: dict[int, tuple[Any, Callable[..., Any]]] = {}
+        self._changes: list[tuple[Any, str, Any, Any]] | None = None  # object, name, new, original
+        self._depth = 0
+
+    def function(self, jit: Any) -> Callable[..., Any]:
+        """Return the Python function of a JITFunction."""
+        found = self._functions.get(id(jit))
+        if found is None:
+            found = self._functions[id(jit)] = (jit, rewrite(jit, self.runtime, self.substitute))
+        return found[1]
+
+    def substitute(self, value: Any) -> Any:
+        """Return what stands for a global that a kernel reads by name: a builtin of the language is bound."""
+        if inspect.isfunction(value):
+            if value.__module__ == libdevice.__name__:
+                return emulated(value.__name__, self.bind)
+            if is_builtin(value):
+                return self._replacements().get(id(value), self.bind(value))
+        return value
+
+    def bind(self, builtin: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a builtin that is given the front end."""
+        found = self._bound.get(id(builtin))
+        if found is None:
+            inner = getattr(builtin, "__wrapped__", builtin)  # without the check that the front end is given
+            semantic = self.semantic
+
+            def bound(*args: Any, **kwargs: Any) -> Any:
+                kwargs["_semantic"] = semantic
+                return inner(*args, **kwargs)
+
+            found = self._bound[id(builtin)] = (builtin, bound)
+        return found[1]
+
+    @property
+    def running(self) -> bool:
+        """Whether a kernel is being run."""
+        return self._depth > 0
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Bind the language; nested uses do nothing."""
+        if self._depth == 0:
+            if self._changes is None:
+                self._changes = [(o, n, new, vars(o).get(n, _MISSING)) for o, n, new in self._replaced()]
+            for target, name, new, _ in self._changes:
+                setattr(target, name, new)
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if self._depth == 0:
+                self._restore()
+
+    def _restore(self) -> None:
+        for target, name, _, original in reversed(self._changes or []):
+            if original is _MISSING:
+                delattr(target, name)
+            else:
+                setattr(target, name, original)
+
+    def _replacements(self) -> dict[int, Any]:
+        """Return what stands for a builtin that is not merely bound, by the builtin's id."""
+        return {id(original): new for _, _, new, original in self._changes or [] if is_builtin(original)}
+
+    def _replaced(self) -> Iterator[tuple[Any, str, Any]]:
+        """Yield every attribute of the language that a running kernel needs otherwise, later ones on top."""
+        for holder in (*language_modules(), *_classes()):
+            for name, member in list(vars(holder).items()):
+                if is_builtin(member):
+                    yield holder, name, self.bind(member)
+        for name, member in list(vars(tl.tensor).items()):
+            if isinstance(member, JITFunction):  # x.sum(): a class does not bind a JITFunction to its instance
+                yield tl.tensor, name, self._method(member)
+        for name, member in list(vars(libdevice).items()):
+            if inspect.isfunction(member) and member.__module__ == libdevice.__name__:
+                yield libdevice, name, emulated(name, self.bind)
+        yield from self._scalars()
+        for module in (tl, tl.core):
+            for name, new in self._functions_of_compiler().items():
+                if hasattr(module, name):
+                    yield module, name, new
+        for name in ("reduce", "associative_scan"):
+            yield tl.tensor, name, self._functions_of_compiler()[name]
+
+    def _method(self, jit: Any) -> Callable[..., Any]:
+        return lambda this, *args, **kwargs: self.function(jit)(this, *args, **kwargs)
+
+    def _scalars(self) -> Iterator[tuple[Any, str, Any]]:
+        """What Python asks of a tensor or type, and the compiler answers by other means."""
+        yield tl.tensor, "__index__", lambda this: int(this.handle.data.item())
+        yield tl.tensor, "__bool__", lambda this: bool(this.handle.data.item()) if this.handle.data.size == 1 else True
+        yield tl.tensor, "__repr__", lambda this: repr(this.handle.data)
+        yield tl.tensor, "__str__", lambda this: str(this.handle.data)
+        yield tl.tensor, "T", property(_transposed)
+        yield tl.dtype, "to_ir", lambda this, builder: this  # a type is its own representation
+        if hasattr(tl, "condition"):
+            yield tl.condition, "__bool__", lambda this: bool(this.condition)
+
+    def _functions_of_compiler(self) -> dict[str, Any]:
+        """What the compiler's code generator handles itself, or gives regions to."""
+        return {
+            "range": self.runtime.range,
+            "static_range": static_range,
+            "static_assert": _static_assert,
+            "static_print": builtins.print,
+            "reduce": self.reducer.reduce,
+            "associative_scan": self.reducer.scan,
+            "map_elementwise": self.reducer.map,
+            "multiple_of": lambda input, values, **_: input,
+            "max_contiguous": lambda input, values, **_: input,
+            "max_constancy": lambda input, values, **_: input,
+        }
+
+
+def language_modules() -> list[ModuleType]:
+    """Return the modules of `triton.language`, the vendors' extras among them."""
+    for found in pkgutil.walk_packages(triton.language.extra.__path__, "triton.language.extra."):
+        if found.name not in sys.modules:
+            with contextlib.suppress(ImportError):  # a vendor's extra for another Python
+                importlib.import_module(found.name)
+    return [m for name, m in sorted(sys.modules.items()) if m and (name + ".").startswith("triton.language.")]
+
+
+def _classes() -> list[type]:
+    return [c for c in vars(tl.core).values() if inspect.isclass(c) and c.__module__ == tl.core.__name__]
+
+
+def _static_assert(condition: Any, message: Any = "", **_: Any) -> None:
+    if not condition:
+        raise AssertionError(f"static_assert failed: {message}")
+
+
+def _transposed(tensor: Any) -> Any:
+    shape = [*tensor.type.shape[:-2], tensor.type.shape[-1], tensor.type.shape[-2]]
+    handle = TensorHandle(np.swapaxes(tensor.handle.data, -1, -2), tensor.handle.dtype)
+    return tl.tensor(handle, tl.block_type(tensor.dtype, shape))

@@ -1,0 +1,182 @@
+"""Memory as the checked interpreter sees it: which tensor an address came from, and what may be accessed through it.
+
+A pointer carries the number of its tensor in bits 48 to 62, which no address of user space uses. Arithmetic, integer
+casts and `where` leave it there, so that an address is judged by the tensor that its base was taken from and not by
+whatever happens to lie at the place it reached.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Lanes = NDArray[np.bool_]
+Addresses = NDArray[np.uint64]
+
+SHIFT = 48
+TAGS = (1 << 15) - 1  # bit 63 stays 0, so that a pointer cast to int64 is positive
+ADDRESS = np.uint64((1 << SHIFT) - 1)
+
+
+@dataclass(frozen=True)
+class Region:
+    """What a pointer may reach: the extent of one tensor's view, from its first to its last address, in bytes."""
+
+    name: str  # the kernel's argument
+    tensor: str  # "float32[64, 50]", for messages
+    low: int
+    high: int  # one past the last byte
+    storage: tuple[int, int]
+    itemsize: int
+    tag: int = 0
+
+    @property
+    def base(self) -> np.uint64:
+        """The tagged address of the first byte."""
+        return np.uint64(self.tag << SHIFT | self.low)
+
+
+@dataclass(frozen=True)
+class Stray:
+    """Lanes of one access that lie outside what they may reach."""
+
+    code: str  # "out-of-bounds" or "out-of-view"
+    region: Region | None
+    lanes: int
+    of: int
+    first: int  # the flat index of the first such lane
+    before: int  # bytes, of the lane farthest before the start; 0 if none
+    past: int  # bytes, of the lane farthest past the end, its own width included
+    itemsize: int  # bytes of one lane
+
+    def describe(self) -> str:
+        """Return what is wrong in words: how many lanes, which tensor, how far."""
+        lanes = f"{self.lanes} of {self.of} lanes" if self.of > 1 else "the address"
+        if self.region is None:
+            return f"{lanes} in no tensor that could be found (first at lane {self.first})"
+        way = [
+            f"up to {far} bytes ({-(-far // self.itemsize)} elements) {where}"
+            for far, where in ((self.before, "before its start"), (self.past, "past its end"))
+            if far
+        ]
+        inside = ", inside its storage" if self.code == "out-of-view" else ""
+        return (
+            f"{lanes} outside {self.region.name} ({self.region.tensor}{inside}), {' and '.join(way)}"
+            f" (first at lane {self.first})"
+        )
+
+
+class Memory:
+    """The regions of a session, and the check of every access against them.
+
+    `report(kind, stray)` is called once for each region that an access leaves; `kind` is load, store or atomic.
+    """
+
+    def __init__(self, report: Callable[[str, Stray], None]) -> None:
+        self._report = report
+        self._regions: dict[int, Region] = {}  # by tag
+        self._known: dict[tuple[Any, ...], Region] = {}
+        self._next = 0
+
+    def pointer(self, name: str, tensor: torch.Tensor) -> np.uint64:
+        """Return the tagged address of the first element of `tensor`, the kernel's argument `name`."""
+        low, high, storage = extent(tensor)
+        kind = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+        key = (name, kind, low, high, storage)
+        if key not in self._known:
+            self._next = self._next % TAGS + 1
+            old = self._regions.pop(self._next, None)
+            if old is not None:
+                self._known = {k: r for k, r in self._known.items() if r is not old}
+            region = Region(name, kind, low, high, storage, tensor.element_size(), self._next)
+            self._known[key] = self._regions[region.tag] = region
+        return self._known[key].base
+
+    def region(self, tagged: int) -> Region | None:
+        """Return the region of a tagged address."""
+        return self._regions.get(tagged >> SHIFT)
+
+    def check(self, kind: str, pointers: Addresses, mask: Lanes, size: int) -> tuple[Addresses, Lanes]:
+        """Return plain addresses of `pointers`, and `mask` without the lanes whose `size` bytes lie outside.
+
+        Lanes that are masked off may point anywhere.
+        """
+        region = self._regions.get(pointers.item(0) >> SHIFT) if pointers.size else None
+        if region is not None and region.high - region.low >= size:
+            offset = pointers - region.base  # wraps below the start, and is then too large as well
+            inside = offset <= np.uint64(region.high - region.low - size)
+            if inside.all() or not (mask & ~inside).any():
+                return offset + np.uint64(region.low), mask
+        return self._slow(kind, pointers, mask, size)
+
+    def _slow(self, kind: str, pointers: Addresses, mask: Lanes, size: int) -> tuple[Addresses, Lanes]:
+        """As `check`, for lanes of several tensors, untagged addresses, and accesses that leave their tensor."""
+        address = pointers & ADDRESS
+        good = np.zeros(pointers.shape, dtype=bool)
+        tags = pointers >> np.uint64(SHIFT)
+        for tag in np.unique(tags[mask]):
+            lanes = mask & (tags == tag)
+            region = self._regions.get(int(tag))
+            if region is None:
+                good |= self._untagged(kind, address, lanes, size) if tag == 0 else False
+                if tag != 0:
+                    self._report(kind, _stray(None, address, lanes, lanes, size))
+                continue
+            within = lanes & (address >= region.low) & (address + np.uint64(size) <= region.high)
+            if (lanes & ~within).any():
+                self._report(kind, _stray(region, address, lanes & ~within, lanes, size))
+            good |= within
+        return address, good
+
+    def _untagged(self, kind: str, address: Addresses, lanes: Lanes, size: int) -> Lanes:
+        """Return which of `lanes` lie in a live tensor: addresses from a table of `data_ptr()`s have no tag."""
+        good = np.zeros(address.shape, dtype=bool)
+        left = lanes.copy()
+        for search in (self._regions.values, live_tensors):
+            for region in search():
+                good |= left & (address >= region.low) & (address + np.uint64(size) <= region.high)
+            left = lanes & ~good
+            if not left.any():
+                return good
+        self._report(kind, _stray(None, address, left, lanes, size))
+        return good
+
+
+def _stray(region: Region | None, address: Addresses, bad: Lanes, lanes: Lanes, size: int) -> Stray:
+    first = int(np.flatnonzero(bad)[0])
+    where = address[bad].astype(np.int64)
+    if region is None:
+        return Stray("out-of-bounds", None, int(bad.sum()), int(lanes.sum()), first, 0, 0, size)
+    in_storage = (where >= region.storage[0]) & (where + size <= region.storage[1])
+    return Stray(
+        "out-of-view" if in_storage.all() else "out-of-bounds", region, int(bad.sum()), int(lanes.sum()), first,
+        max(0, region.low - int(where.min())), max(0, int(where.max()) + size - region.high), size,
+    )  # fmt: skip
+
+
+def extent(tensor: torch.Tensor) -> tuple[int, int, tuple[int, int]]:
+    """Return the addresses of the view's first byte and one past its last, and the same of its storage."""
+    storage = tensor.untyped_storage()
+    start = storage.data_ptr()
+    low = high = tensor.data_ptr()
+    if tensor.numel():
+        last = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        high = low + (last + 1) * tensor.element_size()
+    return low, high, (start, start + storage.nbytes())
+
+
+def live_tensors() -> list[Region]:
+    """Return the storages of all tensors that Python holds; slow, and only asked for addresses of no argument."""
+    found = []
+    for item in gc.get_objects():
+        if issubclass(type(item), torch.Tensor) and item.device.type == "cpu" and item.layout is torch.strided:
+            storage = item.untyped_storage()
+            low = storage.data_ptr()
+            found.append(Region("", "", low, low + storage.nbytes(), (low, low + storage.nbytes()), 1))
+    return found

@@ -1,0 +1,161 @@
+"""A session of the interpreter: its settings, its launches, and what of Triton is replaced while it is open."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from portability.backend import Launch, Problem, Session
+from portability.interpret.access import Access
+from portability.interpret.arguments import Arguments
+from portability.interpret.autotune import tuned
+from portability.interpret.builder import CheckedBuilder
+from portability.interpret.internals import Autotuner, InterpreterError, JITFunction
+from portability.interpret.language import Language
+from portability.interpret.report import Report, SpinTimeout, Unsupported, raised_at, written
+from portability.model import Outcome, Target
+
+
+class KernelError(InterpreterError):  # type: ignore[misc]
+    """The kernel raised: what the front end refuses, or Python did. `line` is the kernel's own, "file:line"."""
+
+    def __init__(self, message: str, line: str) -> None:
+        super().__init__(f"{message} ({line})" if line else message)
+        self.line = line
+
+
+class Interpretation(Session):
+    """An opened interpreter.
+
+    program_seconds  the most that one program may spend in `while` loops before it is a `SpinTimeout`
+    configs          which configurations an autotuned kernel runs with: "first" of those left after pruning, or "all" in
+                     turn, as tuning does on a device, before the first runs for good
+    sample_grid      the most programs of a launch that are run; the others are left out and a warning says so
+    """
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self.program_seconds = 10.0
+        self.configs = "first"
+        self.sample_grid: int | None = None
+        self.report = Report(self.problems, self.warnings)
+        self.access = Access(self.report)
+        self.builder = CheckedBuilder(self.report, self.access)
+        self.language = Language(self.builder)
+        self.arguments = Arguments(self.access.memory, self.language.semantic)
+        self.config = ""  # of the launch that autotuning is at
+        self._order = 0
+
+    def vary(self, order: int, poison: int) -> None:
+        """Prepare the next execution: see `Session.vary`. Also which of two lanes that store to one element wins."""
+        self._order = order
+        self.access.poison = poison % 2
+        self.access.last_wins = order == 0
+        self.access.leaks.clear()
+
+    # -------------------------------------------------------------------------------------------------- launch
+
+    def launch(self, jit: Any, args: Sequence[Any], grid: Any, kwargs: dict[str, Any]) -> None:
+        """Run every program of a launch. Raises `Unsupported`, `SpinTimeout` or `KernelError`."""
+        names = [p.name for p in jit.params]
+        options = {k: v for k, v in kwargs.items() if k not in names}
+        bound = jit.signature.bind(*args, **{k: v for k, v in kwargs.items() if k in names})
+        bound.apply_defaults()
+        for hook in jit.pre_run_hooks:
+            hook(*args, **kwargs)
+        shape = tuple(int(n) for n in (grid(dict(bound.arguments)) if callable(grid) else grid))
+        launch = self._record(jit, bound.arguments, options, shape)
+        self.launches.append(launch)
+        self.report.kernel, self.report.definition = jit.fn.__name__, (jit.fn.__code__.co_filename, launch.line)
+        with self.language.active(), np.errstate(all="ignore"):
+            values = self.arguments.converted(jit, bound.arguments)
+            self._run_grid(self.language.function(jit), values, shape)
+
+    def _record(self, jit: Any, arguments: dict[str, Any], options: dict[str, Any], grid: tuple[int, ...]) -> Launch:
+        constants = {p.name: arguments[p.name] for p in jit.params if p.is_constexpr}
+        header = next(i for i, line in enumerate(jit.raw_src) if line.lstrip().startswith("def "))
+        return Launch(
+            kernel=jit.fn.__qualname__,
+            file=written((jit.fn.__code__.co_filename, 0)).rpartition(":")[0],
+            line=jit.starting_line_number + header,
+            constants=constants,
+            options=options,
+            grid=grid,
+            num_warps=options.get("num_warps", 4),
+            config=self.config,
+        )
+
+    def _run_grid(self, function: Any, values: dict[str, Any], grid: tuple[int, ...]) -> None:
+        x, y, z = (*grid, 1, 1, 1)[:3]
+        self.builder.grid_dim = (x, y, z)
+        for program in self._programs(x * y * z):
+            self.report.program = self.builder.grid_idx = (program % x, program // x % y, program // (x * y))
+            self.run_program(function, values)
+
+    def run_program(self, function: Any, values: dict[str, Any]) -> None:
+        """Run one program. Frames further in than this one are the kernel's."""
+        runtime = self.language.runtime
+        runtime.seconds, runtime.deadline = self.program_seconds, time.monotonic() + self.program_seconds
+        try:
+            function(**values)
+        except (Unsupported, SpinTimeout):
+            raise
+        except Exception as error:  # whatever the kernel's own code raises is the kernel's error
+            line = written(raised_at(error.__traceback__, self.report.definition))
+            raise KernelError(f"{self.report.kernel}: {type(error).__name__}: {error}", line) from error
+
+    def _programs(self, count: int) -> Sequence[int]:
+        """The programs to run, in the order of `vary`."""
+        chosen: Sequence[int] = range(count)
+        if self.sample_grid is not None and count > self.sample_grid:
+            chosen = _sample(count, self.sample_grid)
+            self.report.warn("sampled-grid", f"{len(chosen)} of {count} programs were run")
+        if self._order == 0:
+            return chosen
+        if self._order == 1:
+            return chosen[::-1]
+        return [chosen[i] for i in np.random.default_rng(self._order).permutation(len(chosen)).tolist()]
+
+    def undefined(self) -> list[Problem]:
+        """Return where undefined lanes were stored in the last execution: the load and the store, once each."""
+        found = {(leak.place, leak.stored) for leak in self.access.leaks}
+        return [
+            Problem(
+                Outcome.UNDEFINED_VALUE, "undefined-lanes",
+                f"lanes that the load at {written(load)} leaves undefined (masked off, without other) are stored here",
+                written(store),
+            )
+            for load, store in sorted(found)
+        ]  # fmt: skip
+
+
+def _sample(count: int, most: int) -> list[int]:
+    """The first, the last and evenly spread programs between."""
+    return sorted({round(i * (count - 1) / max(1, most - 1)) for i in range(most)})
+
+
+@contextlib.contextmanager
+def opened(target: Target) -> Iterator[Interpretation]:
+    """Interpret every launch on CPU tensors until the end of the context, then leave Triton as it was."""
+    session = Interpretation(target)
+    before = JITFunction.run, JITFunction.__call__, Autotuner.run
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+        if not warmup:  # there is nothing to compile ahead of time
+            session.launch(self, args, grid, kwargs)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not session.language.running:
+            return before[1](self, *args, **kwargs)  # says that this is no place to call a jitted function
+        return session.language.function(self)(*args, **kwargs)
+
+    JITFunction.run, JITFunction.__call__ = run, call
+    Autotuner.run = lambda self, *args, **kwargs: tuned(session, self, args, kwargs)
+    try:
+        yield session
+    finally:
+        JITFunction.run, JITFunction.__call__, Autotuner.run = before
