@@ -18,7 +18,7 @@ class MatrixError(ValueError):
 def nearest(value: str, choices: Iterable[str]) -> str:
     """Return a clause with the names of `choices` that `value` may have meant, or with all of them if there are few."""
     known = sorted({str(c) for c in choices})
-    near = difflib.get_close_matches(value, known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(value, known, n=3, cutoff=0.6)
     if near:
         return f"nearest {'is' if len(near) == 1 else 'are'} {', '.join(near)}"
     more = f" and {len(known) - 12} more" if len(known) > 12 else ""
