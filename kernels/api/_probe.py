@@ -112,6 +112,28 @@ def magnitude(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.float64).abs()
 
 
+def wide(x: torch.Tensor) -> torch.Tensor:
+    """`x` in a dtype in which torch computes."""
+    return x if x.is_floating_point() else x.to(torch.int64)
+
+
+def running(operation: Callable[..., torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
+    """`operation` over the columns, one after another, with every intermediate result, rounded to the dtype."""
+
+    def reference(x: torch.Tensor) -> torch.Tensor:
+        results = [x[..., 0]]
+        for column in range(1, x.shape[-1]):
+            results.append(operation(results[-1], x[..., column]))
+        return torch.stack(results, -1)
+
+    return reference
+
+
+def folded(operation: Callable[..., torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The last result of `running`."""
+    return lambda x: running(operation)(x)[..., -1]
+
+
 def probe(
     names: str | Sequence[str],
     kernel: Any,
@@ -121,6 +143,7 @@ def probe(
     name: str = "",
     inputs: Callable[[Draw], Inputs] | None = None,
     absent: int = 0,
+    arguments: Callable[..., Sequence[Any]] = lambda *tensors: tensors,
     out: Callable[..., Any] = like,
     dtypes: Sequence[str] = FLOATS,
     grid: Any = (1,),
@@ -133,6 +156,7 @@ def probe(
 
     names      the language's names that it is about; the first is the case's name unless `name` says otherwise
     absent     pointers between inputs and outputs that are None
+    arguments  what the launch is given for inputs and outputs, where that is not the tensors themselves
     out        makes the outputs from the inputs
     terms      see `KernelCase`; by default `relative` · |reference| + `absolute`, both 0 for what must be exact
     more       further fields of `KernelCase`; what is not one of them is a constant or an option of the launch
@@ -143,7 +167,8 @@ def probe(
     def operator(*given: Any, blocks: Blocks | None = None) -> Any:
         made = out(*given)
         outputs = made if isinstance(made, tuple) else (made,)
-        kernel[grid](*given, *[None] * absent, *outputs, **{**constants, **(blocks or {})})
+        tensors = arguments(*given, *[None] * absent, *outputs)
+        kernel[grid](*tensors, **{**constants, **(blocks or {})})
         return made
 
     def magnitudes(*given: Any) -> Any:

@@ -17,6 +17,7 @@ from portability.kernels.api._probe import (
     between,
     called,
     named,
+    wide,
 )
 
 math = partial(named, group="math")
@@ -112,7 +113,7 @@ def with_nan(draw):
 
 def wrapped(operation):
     """`operation` on integers, modulo their range."""
-    return lambda x, y: operation(x.to(torch.int64), y.to(torch.int64)).to(x.dtype)
+    return lambda x, y: operation(wide(x), wide(y)).to(x.dtype)
 
 
 CASES = [
@@ -142,7 +143,10 @@ CASES = [
     math("softmax", lambda x: torch.softmax(x, 0), rows=ROWS, relative=4.0),
     spelled("tl.softmax", softmax_dim, lambda x: torch.softmax(x, 1), name="tl.softmax.dim", rows=ROWS, relative=4.0),
     spelled("tl.math", module_exp, torch.exp, inputs=SPREAD, relative=2.0, dtypes=("float32",)),
-    spelled("tl.cdiv", cdiv, lambda x: (x + 6) // 7, inputs=between(0, 100), dtypes=("int32", "int64", "uint32")),
+    spelled(
+        "tl.cdiv", cdiv, lambda x: ((wide(x) + 6) // 7).to(x.dtype), inputs=between(0, 100),
+        dtypes=("int32", "int64", "uint32"),
+    ),
     spelled("tl.clamp", clamp, lambda x: x.clamp(-0.5, 0.5), relative=0.0),
     spelled(
         "tl.fdiv", fdiv_ieee, torch.div, name="tl.fdiv.ieee_rounding", arity=2, inputs=TWO_POSITIVE, relative=0.0,

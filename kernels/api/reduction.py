@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernels.api._probe import BLOCK, FLOATS, NUMBERS, ROWS, called, empty, magnitude, probe
+from portability.kernels.api._probe import BLOCK, FLOATS, NUMBERS, ROWS, called, empty, folded, magnitude, probe
 
 rows = partial(called, group="reduction", rows=ROWS, relative=0.0, out=empty(ROWS))
 summed = partial(rows, terms=lambda x: magnitude(x).sum(1), relative=1.0)
@@ -159,18 +159,6 @@ def near_one(draw):
     return (draw.integers(ROWS, BLOCK, low=1, high=3),)
 
 
-def folded(operation):
-    """`operation` over the rows, one column after another."""
-
-    def reference(x):
-        total = x[:, 0]
-        for column in range(1, x.shape[1]):
-            total = operation(total, x[:, column])
-        return total
-
-    return reference
-
-
 def with_index(x, largest):
     value, index = x.max(1) if largest else x.min(1)
     return (value + index).to(x.dtype)
@@ -228,7 +216,8 @@ CASES = [
     rows("tl.xor_sum", xor_sum, folded(torch.bitwise_xor), dtypes=("int32", "int8", "int64")),
     rows("tl.reduce_or", reduce_or, folded(torch.bitwise_or), dtypes=("int32", "int8", "int64")),
     rows(
-        "tl.reduce", reduce_product, product, chain=folded(torch.mul), inputs=near_one, terms=lambda x: BLOCK * product(x),
+        "tl.reduce", reduce_product, product, chain=folded(torch.mul), inputs=near_one,
+        terms=lambda x: BLOCK * product(x),
         dtypes=("float32", "float16", "bfloat16", "float64", "int32"),
     ),
     rows(

@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernels.api._probe import BLOCK, NUMBERS, ROWS, called, empty, magnitude
+from portability.kernels.api._probe import BLOCK, NUMBERS, ROWS, called, empty, magnitude, running
 
 rows = partial(called, group="scan", rows=ROWS, relative=0.0)
 flat = partial(called, group="scan", relative=0.0)
@@ -125,18 +125,6 @@ def near_one(draw):
     if draw.dtype.is_floating_point:
         return (draw.uniform(ROWS, BLOCK, low=0.875, high=1.125),)
     return (draw.integers(ROWS, BLOCK, low=1, high=3),)
-
-
-def running(operation):
-    """`operation` over the rows, every intermediate result kept."""
-
-    def reference(x):
-        columns = [x[:, 0]]
-        for column in range(1, x.shape[1]):
-            columns.append(operation(columns[-1], x[:, column]))
-        return torch.stack(columns, 1)
-
-    return reference
 
 
 def reverse(reference):
