@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from portability.merge import Entry, Merged, merge, shown
+from portability.merge import Entry, Merged, merge
 from portability.model import Cell, Evidence, Outcome, Standing, Timing, Word
 from portability.results import Run
 from portability.table import Section
@@ -21,6 +21,7 @@ class Kind(Word):
     NEW_FAILURE = "fails, and was not tested"
     UNTESTED = "newly untested"  # not at all, or by weaker evidence
     CHANGED = "fails otherwise"
+    UNDECIDED = "no longer passes, and cannot be judged"
     DECLARED = "no longer passes, as declared"
     FIXED = "fixed"
     FASTER = "faster beyond noise"
@@ -59,21 +60,17 @@ class Diff:
         found = [(kind, self.of(kind)) for kind in Kind]
         made = [Section(_title(kind), tuple(f"{c.cell.id}: {c.text}" for c in cs)) for kind, cs in found if cs]
         counts = ", ".join(f"{kind} {len(changes)}" for kind, changes in found if changes) or "no change"
-        return (*made, Section("Summary", (f"{self.compared} cells in both: {counts}",)))
+        return (*made, Section("Summary", (f"cells in both: {self.compared}; {counts}",)))
 
 
 def diff(old: Merged, new: Merged) -> Diff:
-    """Return what changed from `old` to `new`.
-
-    Cells are compared device by device where the device is in both, else by what a table shows of them.
-    """
+    """Return what changed from `old` to `new`: outcomes and times device by device, and each cell's evidence."""
     changes: list[Change] = []
     cells = dict.fromkeys((*old.cells, *new.cells))
     for cell in cells:
         before, after = _tried(old, cell), _tried(new, cell)
-        if before and after:
-            for a, b in _pairs(before, after):
-                changes += _compare(a, b)
+        for a, b in _pairs(before, after):
+            changes += _compare(a, b)
         changes += _coverage(cell, before, after)
     return Diff(tuple(changes), sum(cell in old.cells and cell in new.cells for cell in cells))
 
@@ -83,23 +80,15 @@ def _tried(merged: Merged, cell: Cell) -> list[Entry]:
 
 
 def _pairs(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
-    """Yield what can be compared: one device and Triton minor; else one device; else the cells as they are shown."""
-    for level in (_machine, _device):
-        old = {level(e): e for e in sorted(before, key=_age)}
-        new = {level(e): e for e in sorted(after, key=_age)}
-        common = [key for key in old if key in new]
+    """Yield what can be compared on each device: the same Triton minor versions, or if there are none the newest."""
+    for device in dict.fromkeys(e.observation.device for e in before):
+        old = {e.triton: e for e in sorted(before, key=_age) if e.observation.device == device}
+        new = {e.triton: e for e in sorted(after, key=_age) if e.observation.device == device}
+        common = [version for version in old if version in new]
         if common:
-            yield from ((old[key], new[key]) for key in common)
-            return
-    yield shown(before), shown(after)
-
-
-def _machine(entry: Entry) -> tuple[str, str]:
-    return entry.observation.device, entry.triton
-
-
-def _device(entry: Entry) -> str:
-    return entry.observation.device
+            yield from ((old[version], new[version]) for version in common)
+        elif new:
+            yield list(old.values())[-1], list(new.values())[-1]
 
 
 def _age(entry: Entry) -> str:
@@ -118,8 +107,11 @@ def _compare(old: Entry, new: Entry) -> Iterator[Change]:
         yield Change(Kind.REGRESSED, new.cell, text, worse=True)
     elif after.outcome is Outcome.PASS:
         yield Change(Kind.FIXED, new.cell, text)
+    elif before.outcome is not Outcome.PASS:
+        yield Change(Kind.CHANGED, new.cell, text)
     else:
-        yield Change(Kind.DECLARED if before.outcome is Outcome.PASS else Kind.CHANGED, new.cell, text)
+        undecided = new.verdict.standing is Standing.UNKNOWN
+        yield Change(Kind.UNDECIDED if undecided else Kind.DECLARED, new.cell, text)
 
 
 def _worse(old: Entry, new: Entry) -> bool:
@@ -135,7 +127,7 @@ def _worse(old: Entry, new: Entry) -> bool:
 
 def _compare_times(old: Entry, new: Entry) -> Iterator[Change]:
     a, b = old.observation.timing, new.observation.timing
-    if a is None or b is None or not _comparable(a, b) or old.observation.device != new.observation.device:
+    if a is None or b is None or not _comparable(a, b):
         return
     text = f"{_time(a)} -> {_time(b)}, {b.median / a.median:.2f}x the time" if a.median > 0 else ""
     if b.p20 > a.p80:
@@ -153,16 +145,16 @@ def _time(timing: Timing) -> str:
 
 
 def _coverage(cell: Cell, before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[Change]:
-    """Yield what the cell's evidence gained or lost."""
+    """Yield what the cell's evidence gained or lost, and what fails on a device that is new to it."""
+    devices = {e.observation.device for e in before}
+    failing = [e for e in after if e.observation.device not in devices and e.verdict.standing.fails]
+    for entry in failing:
+        yield Change(Kind.NEW_FAILURE, cell, f"{_state(entry)}{_said(entry)}", worse=True)
     most, now = _strongest(before), _strongest(after)
     if now.rank < most.rank:
         yield Change(Kind.UNTESTED, cell, f"{most} -> {now if after else 'not run'}")
-    elif now.rank > most.rank:
-        entry = shown(after)
-        if not before and entry.verdict.standing.fails:
-            yield Change(Kind.NEW_FAILURE, cell, f"{_state(entry)}{_said(entry)}", worse=True)
-        else:
-            yield Change(Kind.TESTED, cell, f"{most if before else 'not run'} -> {now}")
+    elif now.rank > most.rank and not failing:
+        yield Change(Kind.TESTED, cell, f"{most if before else 'not run'} -> {now}")
 
 
 def _strongest(entries: Sequence[Entry]) -> Evidence:

@@ -90,12 +90,13 @@ def _failing(entries: Sequence[Entry], standing: Standing) -> Iterator[str]:
             first = o.detail.split("\n", 1)[0]
             alike.setdefault((cell.kernel, cell.dtype, cell.target, o.outcome, o.line, first), []).append(entry)
     for key, several in sorted(alike.items(), key=lambda item: -item[1][0].observation.outcome.severity):
-        *_, line, first = key
-        entry = several[0]
-        more = f" and {len(several) - 1} more samples" if len(several) > 1 else ""
-        rule = f" ({entry.verdict.expectation.place})" if entry.verdict.expectation else ""
+        *_, outcome, line, first = key
+        verdict = several[0].verdict
+        more = f" and {_count(len(several) - 1, 'more sample')}" if len(several) > 1 else ""
+        rule = f" ({verdict.expectation.place})" if verdict.expectation else ""
+        why = "" if standing is Standing.REGRESSION else f"; {verdict.why}{rule}"
         said = "".join((f" at {line}" if line else "", f": {first}" if first else ""))
-        yield f"{entry.cell.id}{more}: {entry.verdict.why}{rule}{said}"
+        yield f"{several[0].cell.id}{more}: {outcome}{said}{why}"
 
 
 def _conflict(conflict: Conflict) -> str:
@@ -111,14 +112,17 @@ def _differences(merged: Merged, entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _declared(entries: Sequence[Entry]) -> Iterator[str]:
-    rules: Counter[Expectation] = Counter()
+    rules: dict[Expectation, Counter[Standing]] = {}
     for entry in entries:
         rule, standing = entry.verdict.expectation, entry.verdict.standing
-        if rule is not None and entry.tried and not standing.fails:
-            rules[rule] += 1
+        if rule is not None and not standing.fails:
+            rules.setdefault(rule, Counter())[standing] += 1
     for rule, cells in sorted(rules.items(), key=lambda item: item[0].place):
+        as_declared, undecided = cells[Standing.AS_EXPECTED], cells[Standing.UNKNOWN]
+        counts = [_cells(as_declared)] if as_declared else []
+        counts += [f"undecided by the evidence of {_cells(undecided)}"] if undecided else []
         link = f" {rule.link}" if rule.link else ""
-        yield f"{' or '.join(rule.outcome)}, {_cells(cells)}: {rule.reason}{link} ({rule.place})"
+        yield f"{' or '.join(rule.outcome)}, {', '.join(counts)}: {rule.reason}{link} ({rule.place})"
 
 
 def _unavailable(grids: Sequence[Grid]) -> Iterator[str]:
@@ -181,7 +185,11 @@ def _legend(grids: Sequence[Grid]) -> Iterator[str]:
 
 
 def _cells(n: int) -> str:
-    return f"{n} cell" if n == 1 else f"{n} cells"
+    return _count(n, "cell")
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _label(run: Run) -> str:
