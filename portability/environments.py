@@ -7,7 +7,7 @@ link to the engine on its path.
 Environments live in the folder that `PORTABILITY_ENVIRONMENTS` names, else in `triton-portability/environments` of the
 user's cache (`$XDG_CACHE_HOME`, else `~/.cache`):
 
-    ascend/bin/python          the environment; it may be moved only as a whole, and its scripts do not move with it
+    ascend/bin/python          a virtual environment
     ascend/environment.json    what it holds, written last: without it the folder is unfinished and counts as absent
     ascend.lock                held while it is made or removed
 
