@@ -55,6 +55,13 @@ def check_contiguous(operator: str, **tensors: torch.Tensor | None) -> None:
             raise ValueError(f"{operator}: {name} {tuple(t.shape)} has strides {t.stride()}; contiguous ones are taken")
 
 
+def check_last_stride(operator: str, **tensors: torch.Tensor | None) -> None:
+    """Raise `ValueError` unless neighbours along the last dimension are neighbours in memory."""
+    for name, t in tensors.items():
+        if t is not None and t.ndim and t.shape[-1] > 1 and t.stride(-1) != 1:
+            raise ValueError(f"{operator}: {name} has strides {t.stride()}; 1 in the last dimension is taken")
+
+
 def differentiating(*tensors: torch.Tensor | None) -> bool:
     """Return whether autograd would follow an operation on the tensors: without it, an operator saves nothing."""
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)

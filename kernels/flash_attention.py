@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape, named
+from portability.kernels.checks import FLOATS, check_device, check_dtype, check_last_stride, check_shape, named
 
 LOG2_E = math.log2(math.e)
 
@@ -162,9 +162,7 @@ def check(operator, q, k, v, causal, scale, **like_q):
         raise ValueError(f"{operator}: heads have dimension {D}; 1 to 256 is taken")
     if scale is not None and not scale > 0:
         raise ValueError(f"{operator}: scale is {scale}; a positive number is taken")
-    for name, t in {"q": q, "k": k, "v": v, **like_q}.items():
-        if t.stride(-1) != 1 and D > 1:
-            raise ValueError(f"{operator}: {name} has strides {t.stride()}; 1 in the last dimension is taken")
+    check_last_stride(operator, q=q, k=k, v=v, **like_q)
 
 
 def _head(q, k, v, causal, scale):

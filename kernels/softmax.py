@@ -10,8 +10,9 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
 from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape, differentiating, named, rows_of
+from portability.kernels.rows import whole_rows
 
 
 @triton.jit
@@ -109,11 +110,8 @@ def _launch(whole_kernel, long_kernel, tensors, blocks):
         options = {k: blocks[k] for k in ("num_warps", "num_stages")}
         long_kernel[(M,)](*views, N, *strides, BLOCK_N=blocks["BLOCK_N"], **options)
         return
-    BLOCK_N = next_power_of_2(N)
-    BLOCK_M = max(1, blocks["TILE"] // BLOCK_N)
-    num_warps = min(blocks["num_warps"], max(1, BLOCK_M * BLOCK_N // 512))  # 16 elements a thread, at the least
-    grid = (cdiv(M, BLOCK_M),)
-    whole_kernel[grid](*views, M, N, *strides, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, num_warps=num_warps)
+    options = whole_rows(N, blocks)
+    whole_kernel[(cdiv(M, options["BLOCK_M"]),)](*views, M, N, *strides, **options)
 
 
 def launch_softmax(x, y, blocks):
