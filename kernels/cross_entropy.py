@@ -250,7 +250,7 @@ SAMPLES = (
     Sample("4xblock-plus-1", lambda d: _operands(4, d.blocks["BLOCK_V"] + 1, label_smoothing=0.25)(d)),
     Sample("3xblock-plus-40-masked", _masked_classes),
     Sample("5x96-transposed", _strided),
-    Sample("8192x128256", _operands(8192, 128256), bench=True),
+    Sample("4096x32000", _operands(4096, 32000), bench=True),
 )
 
 

@@ -179,7 +179,7 @@ SAMPLES = (
     Sample("16x64-ids2x16", _operands(16, 64, 2, 16)),
     Sample("5xblock-plus-1-ids7", _operands(5, _past_a_block, 7, padding_idx=0)),
     Sample("3x40-one-row-often", _one_row_often),
-    Sample("128256x4096-ids8192", _operands(128256, 4096, 8192), bench=True),
+    Sample("32000x4096-ids16384", _operands(32000, 4096, 16384), bench=True),
 )
 
 

@@ -85,7 +85,7 @@ CASE = KernelCase(
         Sample("4096-bins64", _operands(64, 4096)),
         Sample("past-a-program-bins300", _operands(300, _past_a_program)),
         Sample("5000-bins3-one", lambda d: (torch.ones(5000, dtype=d.dtype), 3)),  # all programs meet at one bin
-        Sample("268435456-bins256", _operands(256, 1 << 28), bench=True, dtypes=("int32", "uint8")),
+        Sample("67108864-bins256", _operands(256, 1 << 26), bench=True, dtypes=("int32", "uint8")),
     ),
     dtypes=("int32", "int64", "int16", "int8", "uint8"),
     torch=lambda x, bins: torch.bincount(x.flatten(), minlength=bins),

@@ -30,7 +30,7 @@ def key_of(x, place):
 def topk_kernel(
     x_ptr, values_ptr, places_ptr, n_cols, k, stride_xm, stride_xn, K: tl.constexpr, BLOCK_N: tl.constexpr
 ):  # fmt: skip
-    """Each program takes one row, BLOCK_N at a time; K is k rounded up to a power of two."""
+    """Each program takes one row, BLOCK_N at a time; K is k rounded up to a power of two, at least 2."""
     row = tl.program_id(0).to(tl.int64)
     LEAST: tl.constexpr = -0x8000000000000000
     best = tl.full((K,), LEAST, dtype=tl.int64)
@@ -50,7 +50,7 @@ def topk_kernel(
 def launch_topk(x, k, values, places, blocks):
     """Write the k largest of the rows of `x` (M, N) and their places; both (M, k), contiguous."""
     M, N = x.shape
-    K = next_power_of_2(k)
+    K = max(2, next_power_of_2(k))
     blocks = blocks | {"BLOCK_N": max(K, blocks["BLOCK_N"])}
     if values.numel():
         topk_kernel[(M,)](x, values, places, N, k, *x.stride(), K=K, **blocks)
