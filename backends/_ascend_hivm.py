@@ -44,6 +44,7 @@ FIXED = ("enable-hfusion-compile=true", "enable-hivm-compile=true", "enable-trit
 
 OVERFLOW = re.compile(r"(\w+) overflow, requires (\d+) bits while (\d+) bits")
 POINTER = re.compile(r"hivm\.hir\.pointer_cast\(([^)]*)\)[^:\n]*: memref<([^,>]*)[^\n]*?#hivm\.address_space<(\w+)>")
+SHAPE = re.compile(r"((?:[\d?]+x)*)(.+)")
 CONSTANT = re.compile(r"(%\S+) = arith\.constant (-?\d+) : i64")
 ERROR = re.compile(r"error: (.*)")
 NOT_THE_KERNELS = (
@@ -131,11 +132,10 @@ def size_of(shape: str) -> int:
 
     Elements take whole bytes: i1 takes one. `index` takes eight.
     """
-    *dimensions, element = shape.split("x")
-    if not all(d.isdigit() for d in dimensions):
-        return 0
+    dimensions, element = SHAPE.fullmatch(shape).groups()  # type: ignore[union-attr]  # it matches every memref
+    sizes = [int(d) if d.isdigit() else 0 for d in dimensions.split("x")[:-1]]
     bits = re.search(r"\d+", element)
-    return math.prod(map(int, dimensions)) * (max(1, int(bits[0]) // 8) if bits else 8)
+    return math.prod(sizes) * (max(1, int(bits[0]) // 8) if bits else 8)
 
 
 def to_text(made: Plan) -> str:
