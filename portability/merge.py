@@ -71,13 +71,19 @@ class Merged:
 
     @property
     def targets(self) -> list[Target]:
-        """Every target and environment once, as the run describes it that reaches the most there; by backend."""
+        """Every target and environment once, as the run describes it that reaches the most there.
+
+        Those of one backend stand together, and the backend that reaches the most stands first.
+        """
         found: dict[tuple[str, str], Target] = {}
         for target in (t for run in self.runs for t in run.header.targets):
             key = (target.id, target.environment)
             if key not in found or target.evidence.rank > found[key].evidence.rank:
                 found[key] = target
-        backends = list(dict.fromkeys(t.backend for t in found.values()))
+        reach: dict[str, int] = {}
+        for target in found.values():
+            reach[target.backend] = max(reach.get(target.backend, 0), target.evidence.rank)
+        backends = sorted(reach, key=lambda b: -reach[b])  # stable: else in the order of the runs
         return sorted(found.values(), key=lambda t: backends.index(t.backend))
 
     @cached_property

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from portability.merge import Conflict, Entry, Merged, shown
 from portability.model import Evidence, Expectation, Outcome, Standing
 from portability.results import Run
 from portability.table import Grid, Section, Square, Table, View, grid, view_of
-from portability.times import times
+from portability.times import is_performance, times
 
 LEGEND = (
     "a square: the lowest evidence of its cells, how many of them passed, and the worst of what did not",
@@ -73,6 +74,7 @@ def sections(
         ("Declared", _declared(entries)),
         ("Unavailable", _unavailable(grids)),
         ("Warnings", _warnings(entries)),
+        ("Times left out", _left_out(entries)),
         ("Where it comes from", (_source(merged, run) for run in merged.runs)),
         ("Summary", _summary(entries)),
         ("Legend", _legend(grids)),
@@ -143,6 +145,12 @@ def _warnings(entries: Sequence[Entry]) -> Iterator[str]:
         yield f"{line + ': ' if line else ''}{code}: {message} ({', '.join(sorted(targets))})"
 
 
+def _left_out(entries: Sequence[Entry]) -> Iterator[str]:
+    timed = Counter(e.cell.target for e in entries if e.observation.timing and not is_performance(e))
+    for target, cells in timed.items():
+        yield f"{target}: {_cells(cells)}, whose times are no measure of performance"
+
+
 def _source(merged: Merged, run: Run) -> str:
     p = run.header.provenance
     machine = ", ".join(x for x in (p.os, *p.devices, p.driver and f"driver {p.driver}") if x)
@@ -193,7 +201,7 @@ def _count(n: int, what: str) -> str:
 
 
 def _label(run: Run) -> str:
-    return run.header.provenance.host or run.file or run.header.run
+    return run.header.provenance.host or Path(run.file).name or run.header.run
 
 
 def _origin(entry: Entry) -> str:

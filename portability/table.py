@@ -199,7 +199,7 @@ def grid(merged: Merged, view: View, by: Sequence[str] = (), omit: Collection[st
             entry = shown(entries)
             names = tuple(_name(entry, cases[cell.kernel], f) for f in by)
             rows.setdefault(names, [[] for _ in columns])[column].append(entry)
-    order = _Order(list(cases.values()), by)
+    order = Order(list(cases.values()), by)
     found = [Row(names, tuple(square(e) for e in rows[names])) for names in sorted(rows, key=order)]
     totals = [square(e for row in rows.values() for e in row[i]) for i in range(len(columns))]
     return Grid(view, by, tuple(columns), tuple(found), tuple(totals))
@@ -219,7 +219,7 @@ def _name(entry: Entry, case: CaseInfo, name: str) -> str:
     return entry.triton if name == "triton" else str(getattr(entry.cell, name))
 
 
-class _Order:
+class Order:
     """Sorts rows as the cases name things, and what they do not name by its text."""
 
     def __init__(self, cases: Sequence[CaseInfo], by: Sequence[str]) -> None:
@@ -232,4 +232,5 @@ class _Order:
         self.ranks = [{n: i for i, n in enumerate(dict.fromkeys(names.get(field, ())))} for field in by]
 
     def __call__(self, row: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+        """Return the key by which a row is sorted."""
         return tuple((ranks.get(n, len(ranks)), n) for ranks, n in zip(self.ranks, row, strict=True))

@@ -6,18 +6,21 @@ from collections.abc import Collection
 
 from portability.merge import Entry, Merged
 from portability.model import Timing
-from portability.table import View, view_of
+from portability.table import Order, View, view_of
 
 HEAD = ("kernel", "dtype", "sample", "target", "median", "spread", "rate", "torch", "of ceiling", "ceiling")
 NONE = "-"
 
 
 def times(merged: Merged, views: Collection[View] = tuple(View)) -> tuple[tuple[str, ...], ...]:
-    """Return the heading and a row a timed cell and device; nothing if no cell was timed."""
-    kernels = {c.name for c in merged.cases if view_of(c) in views}
-    order = {c.name: i for i, c in enumerate(merged.cases)}
-    timed = [e for e in merged.entries if e.cell.kernel in kernels and e.observation.timing]
-    timed.sort(key=lambda e: order[e.cell.kernel])  # stable: within a kernel as they were run
+    """Return the heading and a row a timed cell and device, in the order of the cases; nothing if no cell was timed.
+
+    What an interpreter took is no speed: it stays in the results, and has no row here.
+    """
+    cases = {c.name: c for c in merged.cases if view_of(c) in views}
+    order = Order(list(cases.values()), ("kernel", "dtype", "sample"))
+    timed = [e for e in merged.entries if e.cell.kernel in cases and is_performance(e)]
+    timed.sort(key=lambda e: order((e.cell.kernel, e.cell.dtype, e.cell.sample)))
     devices: dict[str, set[str]] = {}
     for entry in timed:
         devices.setdefault(entry.cell.target, set()).add(entry.observation.device)
@@ -25,9 +28,14 @@ def times(merged: Merged, views: Collection[View] = tuple(View)) -> tuple[tuple[
     return (HEAD, *rows) if rows else ()
 
 
+def is_performance(entry: Entry) -> bool:
+    """Return whether the entry was timed where time means something."""
+    return entry.observation.timing is not None and entry.observation.timing.performance
+
+
 def _row(entry: Entry, several: bool) -> tuple[str, ...]:
     cell, timing = entry.cell, entry.observation.timing
-    assert timing is not None  # the caller's filter
+    assert timing is not None  # `times` takes only those with one
     target = f"{cell.target} ({entry.observation.device})" if several else cell.target
     return (cell.kernel, cell.dtype, cell.sample, target, *figures(timing))
 

@@ -148,6 +148,12 @@ def test_a_view_that_is_asked_for_stands_alone() -> None:
     assert [e.cell.kernel for e in table.cells] == ["tl.exp"]
 
 
+def test_the_backend_with_the_strongest_evidence_stands_first() -> None:
+    lab = tuple(replace(t, evidence=RAN) if t.id == "hip:gfx942" else t for t in TARGETS)
+    got = grid(merge([run(seen()), run(seen(), of=header(targets=lab))]), View.KERNELS)
+    assert [c.target for c in got.columns] == ["hip:gfx942", "cuda:80", "cuda:90", "npu:910B"]
+
+
 def test_columns_of_one_target_in_two_environments_are_told_apart() -> None:
     old = replace(TARGETS[1], environment="triton-3.6")
     made = header(targets=(TARGETS[1], old))
@@ -217,6 +223,19 @@ def test_cells_that_differ_in_their_sample_alone_share_a_line() -> None:
 )
 def test_figures_are_printed_only_where_they_mean_something(made: Timing, said: tuple[str, ...]) -> None:
     assert figures(made) == said
+
+
+def test_an_interpreter_s_times_are_left_out_and_said() -> None:
+    slow = seen(evidence=Evidence.INTERPRETED, timing=timing(5.0, performance=False))
+    table = build(merged(slow))
+    assert table.times == ()
+    assert sections(table)["Times left out"] == ("cuda:90: 1 cell, whose times are no measure of performance",)
+
+
+def test_times_are_in_the_order_of_the_cases() -> None:
+    cells = (TALL, cell(), F32)
+    table = build(merged(*(seen(evidence=RAN, of=c, timing=timing(1.0)) for c in cells)))
+    assert [row[1:3] for row in table.times[1:]] == [("float32", "64x64"), ("float16", "64x64"), ("float16", "tall")]
 
 
 @pytest.mark.parametrize(
