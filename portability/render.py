@@ -11,7 +11,20 @@ from tabulate import MIN_PADDING
 
 from portability.export import as_csv, as_json
 from portability.table import Column, Grid, Square, Table, TableError, View
-from portability.text import WIDTH, aligned, clean, clip, escape, rows_markdown, section_markdown, section_text
+from portability.text import (
+    WIDTH,
+    aligned,
+    clean,
+    clip,
+    escape,
+    render_sections,
+    rows_markdown,
+    rows_text,
+    section_markdown,
+    section_text,
+)
+
+__all__ = ["FORMS", "WIDTH", "markdown", "render", "render_sections", "rows_markdown", "rows_text", "terminal"]
 
 TITLES = {View.KERNELS: "Kernels", View.API: "The language, by group", View.PACKAGES: "Packages"}
 FINER = {
