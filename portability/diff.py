@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -58,7 +59,7 @@ class Diff:
     def sections(self) -> tuple[Section, ...]:
         """The changes by kind, the worst kinds first, and a summary."""
         found = [(kind, self.of(kind)) for kind in Kind]
-        made = [Section(_title(kind), tuple(f"{c.cell.id}: {c.text}" for c in cs)) for kind, cs in found if cs]
+        made = [Section(_title(kind), tuple(_lines(kind, changes))) for kind, changes in found if changes]
         counts = ", ".join(f"{kind} {len(changes)}" for kind, changes in found if changes) or "no change"
         return (*made, Section("Summary", (f"cells in both: {self.compared}; {counts}",)))
 
@@ -171,6 +172,16 @@ def _said(entry: Entry) -> str:
     o = entry.observation
     at, first = (f" at {o.line}" if o.line else ""), o.detail.split("\n", 1)[0]
     return f"{at}: {first}" if first else at
+
+
+def _lines(kind: Kind, changes: Sequence[Change]) -> Iterator[str]:
+    """A line a change; what was merely tested or not is a line a kernel and target."""
+    if kind not in (Kind.TESTED, Kind.UNTESTED):
+        yield from (f"{c.cell.id}: {c.text}" for c in changes)
+        return
+    alike = Counter((c.cell.kernel, c.cell.target, c.text) for c in changes)
+    for (kernel, target, text), n in alike.items():
+        yield f"{kernel} on {target}, {n} {'cell' if n == 1 else 'cells'}: {text}"
 
 
 def _title(kind: Kind) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -71,9 +72,11 @@ def section_markdown(section: Section) -> str:
 
 
 def render_sections(sections: Sequence[Section], form: str = "terminal", width: int = WIDTH) -> str:
-    """Return sections alone, as a difference of runs has them, for a terminal or as Markdown."""
+    """Return sections alone, as a difference of runs has them: for a terminal, as Markdown or whole as JSON."""
+    if form == "json":
+        return json.dumps({s.title: list(s.lines) for s in sections}, indent=1) + "\n"
     if form not in ("terminal", "markdown"):
-        raise TableError(f"no format {form!r} for this; there are terminal, markdown")
+        raise TableError(f"no format {form!r} for this; there are terminal, markdown, json")
     parts = (section_text(s, width) if form == "terminal" else section_markdown(s) for s in sections)
     return "\n\n".join(parts) + "\n"
 

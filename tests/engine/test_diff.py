@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from portability.diff import HEAD, Diff, Kind, cell_history, diff, history
 from portability.merge import merge
 from portability.model import Evidence, Observation, Outcome
 from portability.results import Provenance
-from portability.table import TableError
+from portability.table import Section, TableError
 from portability.text import render_sections, rows_text
 from tests.engine.fake_runs import cell, header, merged, rule, run, seen, timing
 
@@ -114,6 +115,20 @@ def test_markdown_for_a_pull_request_is_harmless() -> None:
     assert text.startswith("### Regressed\n\n- matmul-float16-64x64-cuda:90")
     assert "&lt;b&gt;" in text
     assert "@all" not in text
+
+
+def test_what_was_merely_tested_is_a_line_a_kernel_and_target() -> None:
+    new = merged(seen(), seen(of=cell(sample="tall")), seen(of=cell("cuda:80")))
+    assert diff(merged(), new).sections[0].lines == (
+        "matmul on cuda:90, 2 cells: not run -> compiled",
+        "matmul on cuda:80, 1 cell: not run -> compiled",
+    )
+
+
+def test_json_holds_every_line() -> None:
+    sections = (Section("Many", tuple(map(str, range(50)))),)
+    assert len(json.loads(render_sections(sections, "json"))["Many"]) == 50
+    assert "… and 30 more; --format json holds all of them" in render_sections(sections)
 
 
 def test_no_change_says_so() -> None:
