@@ -47,6 +47,7 @@ POINTER = re.compile(r"hivm\.hir\.pointer_cast\(([^)]*)\)[^:\n]*: memref<([^,>]*
 SHAPE = re.compile(r"((?:[\d?]+x)*)(.+)")
 CONSTANT = re.compile(r"(%\S+) = arith\.constant (-?\d+) : i64")
 ERROR = re.compile(r"error: (.*)")
+ABORT = re.compile(r"^.*(?:LLVM ERROR: |Assertion )(.*\S)", re.MULTILINE)
 NOT_THE_KERNELS = (
     "External hivmc run fails",
     "Failed to run BiShengHIR pipeline",
@@ -107,7 +108,8 @@ def _judge(code: int, said: str, text: str) -> Plan:
         memory = MEMORIES.get(overflow[1].lower(), overflow[1])
         return Plan(error=overflow[0], overflow=(memory, int(overflow[2]) // 8, int(overflow[3]) // 8))
     if code < 0:
-        return Plan(error=f"bishengir-compile was ended by {signal.Signals(-code).name}")
+        ended = f"bishengir-compile was ended by {signal.Signals(-code).name}"
+        return Plan(error=": ".join([ended, *ABORT.findall(said)[:1]]))
     errors = [e for e in ERROR.findall(said) if not e.startswith(NOT_THE_KERNELS)]
     if errors or not text:
         return Plan(error="\n".join(errors) or f"bishengir-compile: exit code {code}: {said.strip()[-500:]}")

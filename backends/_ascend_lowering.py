@@ -37,7 +37,8 @@ STAGES = {"MLIRCompile": "frontend", "ConvertTritonIRToLinalgIR": "ttadapter", "
 FRAME = re.compile(
     r"///-+\[ERROR\].*$|^\[\w+\] encounters error:$|^\[INFO\]: The compiled kernel cache .*$", re.MULTILINE
 )
-PLACE = re.compile(r'loc\("[^"]*":\d+:\d+\): ')  # of a temporary file, or the line that is recorded apart
+# Of a temporary file, or of the kernel, whose line is recorded apart.
+PLACE = re.compile(r'loc\("[^"]*":\d+:\d+\): |/\S*\.(?:py|mlir):\d+:\d+: ')
 CRASHED = "PLEASE submit a bug report"  # LLVM's words before its stack dump
 TILE = re.compile(r"memref\.alloc\(\)[^:\n]*: memref<((?:\d+x)+\w+)>")
 
@@ -177,7 +178,11 @@ def _name_stage(error: Exception, launch: Launch) -> None:
     launch.error = error
     if hasattr(error, "stage_name"):  # triton-ascend's MLIRCompilationError
         launch.stage = STAGES.get(error.stage_name, launch.stage)
-        error.message = f"{launch.stage}: {_said(str(error), launch.stderr)}"  # type: ignore[attr-defined]
+        stderr, launch.stderr = (
+            launch.stderr,
+            launch.stderr or str(error),
+        )  # a stage in a process of its own says it there
+        error.message = f"{launch.stage}: {_said(str(error), stderr)}"  # type: ignore[attr-defined]
 
 
 def _fill(launch: Launch, kernel: Any) -> None:

@@ -133,8 +133,19 @@ def test_an_overflow_is_told_in_bytes() -> None:
     assert hivm._judge(1, said, "").overflow == ("L1", 786432, 524288)
 
 
-def test_a_killed_compiler_is_named_by_its_signal() -> None:
-    assert hivm._judge(-11, "", "").error == "bishengir-compile was ended by SIGSEGV"
+@pytest.mark.parametrize(
+    ("code", "said", "error"),
+    [
+        (-11, " #0 0x0000 (/usr/bin/bishengir-compile)", "ended by SIGSEGV"),
+        (
+            -6,
+            "note\nLLVM ERROR: PlanMemory Traverse IR Failed! \n #0 0x0000",
+            "ended by SIGABRT: PlanMemory Traverse IR Failed!",
+        ),
+    ],
+)
+def test_a_killed_compiler_is_named_by_its_signal_and_last_word(code: int, said: str, error: str) -> None:
+    assert hivm._judge(code, said, "").error == f"bishengir-compile was {error}"
 
 
 def test_plans_survive_the_cache() -> None:
@@ -178,6 +189,12 @@ def observe(runner: Runner) -> Callable[..., Observation]:
         return runner.run({"blocks": {}, "options": {}}, cell, target, 120)
 
     return run
+
+
+def line_of(seen: Observation) -> str:
+    file, _, number = seen.line.rpartition(":")
+    assert file.endswith("ascend_cases.py")
+    return CASES.read_text().splitlines()[int(number) - 1]
 
 
 @needs_environment
@@ -224,8 +241,7 @@ def test_an_unclaimed_dtype_is_refused_at_its_line(observe: Callable[..., Observ
     assert not Ascend().claims(TARGET, "float64")
     seen = observe("fits", "float64")
     assert seen.outcome is Outcome.COMPILE_ERROR
-    lines = CASES.read_text().splitlines()
-    assert "tl.load" in lines[int(seen.line.rpartition(":")[2]) - 1]
+    assert "tl.load" in line_of(seen)
 
 
 @needs_environment
@@ -242,6 +258,16 @@ def test_what_the_last_stage_refuses_is_told_by_its_name(observe: Callable[..., 
     seen = observe("sort_of_integers", "int32")
     assert seen.outcome is Outcome.COMPILE_ERROR
     assert "hivm: 'hivm.hir.vsort' op failed" in seen.detail
+
+
+@needs_environment
+def test_a_refusal_by_ttadapter_names_the_line_and_no_path(observe: Callable[..., Observation]) -> None:
+    """A negative constant offset under a mask is right on every GPU."""
+    seen = observe("negative_offset")
+    assert seen.outcome is Outcome.COMPILE_ERROR
+    assert "ttadapter: error: expected offsets to be non-negative" in seen.detail
+    assert "/" not in seen.detail
+    assert "ptr - 1" in line_of(seen)
 
 
 @needs_environment

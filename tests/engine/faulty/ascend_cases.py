@@ -34,6 +34,13 @@ def sort_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def before_kernel(ptr, out_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    before = tl.load(ptr - 1 + at, mask=at > 0, other=0.0)
+    tl.store(out_ptr + at, before)
+
+
+@triton.jit
 def assembly_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets)
@@ -96,6 +103,7 @@ CASES = [
     case("tuned", tuned),
     case("product", product, elements=64 * 64),
     case("sort_of_integers", plain(sort_kernel), elements=64, dtypes=("int32",)),
+    case("negative_offset", plain(before_kernel), elements=64),
     case("assembly", plain(assembly_kernel), elements=64),
     case("unknown_option", unknown_option, elements=64),
 ]
