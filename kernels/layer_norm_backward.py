@@ -119,8 +119,12 @@ def launch_layer_norm_backward(dy, x, weight, bias, mean, rstd, dx, dw, db, bloc
                 sum_of_nothing.zero_()
         return
     whole = blocks["ROW"] >= N
-    options = whole_rows(N, blocks) if whole else {k: blocks[k] for k in ("BLOCK_N", "num_warps", "num_stages")}
-    rows_per_program = cdiv(M, blocks["PROGRAMS"]) if whole else blocks["ROWS"]
+    if whole:
+        options = whole_rows(N, blocks)
+        rows_per_program = cdiv(cdiv(M, options["BLOCK_M"]), blocks["PROGRAMS"]) * options["BLOCK_M"]
+    else:
+        options = {k: blocks[k] for k in ("BLOCK_N", "num_warps", "num_stages")}
+        rows_per_program = blocks["ROWS"]
     programs = cdiv(M, rows_per_program)
     dw_part, db_part = (None if d is None else x.new_empty((programs, N), dtype=torch.float32) for d in (dw, db))
     operands = (dy, x, weight, mean, rstd, dx, dw_part, db_part, M, N, dy.stride(0), x.stride(0), dx.stride(0))
@@ -201,17 +205,17 @@ CASE = KernelCase(
         Sample("130x16", _gradient_of(normal_rows(130, 16))),
         Sample("2x3x64", _gradient_of(normal_rows(2, 3, 64))),
         Sample("9x65-apart", _gradient_of(rows_apart)),
-        Sample("300x300-mean-100", _gradient_of(normal_rows(300, 300, mean=100.0))),  # more rows than programs
+        Sample("130x1200-mean-100", _gradient_of(normal_rows(130, 1200, mean=100.0))),  # more rows than programs
         Sample("row", _gradient_of(row_sample(0))),
         Sample("row-plus-1", _gradient_of(row_sample(1))),
         Sample("long-mean-100", _gradient_of(long_rows)),
         Sample("16384x4096", _gradient_of(normal_rows(16384, 4096)), bench=True),
     ),
-    blocks=Blocks(ROW=8192, TILE=2048, PROGRAMS=256, ROWS=8, BLOCK_N=512, num_warps=8, num_stages=2),
+    blocks=Blocks(ROW=8192, TILE=2048, PROGRAMS=128, ROWS=8, BLOCK_N=512, num_warps=8, num_stages=2),
     space={
         "ROW": (4096, 8192, 16384),
         "TILE": (1024, 2048, 4096, 8192),
-        "PROGRAMS": (128, 256, 512),
+        "PROGRAMS": (64, 128, 256, 512),
         "ROWS": (4, 8, 16),
         "BLOCK_N": (256, 512, 1024),
         "num_warps": (4, 8, 16),
