@@ -138,7 +138,7 @@ class Access:
             self._leak(value, good)
         filling = poison(dtype.name, data.dtype, data.shape, self.poison)
         before = native.load(addresses, good, filling, data.dtype) if self.watched else None
-        if dtype.name in NATIVE and hasattr(native.RMW_OP, operation):
+        if dtype.name in NATIVE and hasattr(native.RMW_OP, operation) and (operation != "XCHG" or dtype.is_int()):
             order = native.MEM_SEMANTIC.ACQUIRE_RELEASE
             old = native.atomic_rmw(getattr(native.RMW_OP, operation), addresses, data, good, order)
         else:

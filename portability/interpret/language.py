@@ -131,13 +131,13 @@ class Language:
     def _scalars(self) -> Iterator[tuple[Any, str, Any]]:
         """What Python asks of a tensor or type, and the compiler answers by other means."""
         yield tl.tensor, "__index__", lambda this: int(this.handle.data.item())
-        yield tl.tensor, "__bool__", lambda this: bool(this.handle.data.item()) if this.handle.data.size == 1 else True
+        yield tl.tensor, "__bool__", lambda this: True  # the front end asks `if other`; conditions are `Runtime.condition`
         yield tl.tensor, "__repr__", lambda this: repr(this.handle.data)
         yield tl.tensor, "__str__", lambda this: str(this.handle.data)
         yield tl.tensor, "T", property(_transposed)
         yield tl.dtype, "to_ir", lambda this, builder: this  # a type is its own representation
         if hasattr(tl, "condition"):
-            yield tl.condition, "__bool__", lambda this: bool(this.condition)
+            yield tl.condition, "__bool__", lambda this: self.runtime.condition(this.condition)
 
     def _functions_of_compiler(self) -> dict[str, Any]:
         """What the compiler's code generator handles itself, or gives regions to."""

@@ -114,7 +114,7 @@ class Reducer:
     def _column(self, value: Any, source: Any, axis: int) -> Array:
         shape = source.handle.data.shape
         data: Array = self._cast(value, source.dtype).handle.data
-        return data.reshape(*shape[:axis], *shape[axis + 1 :])
+        return data.reshape((*shape[:axis], *shape[axis + 1 :]))
 
     # -------------------------------------------------------------------------------------------------- maps
 

@@ -37,13 +37,14 @@ class Runtime:
             value = value.value
         return self.semantic.to_tensor(value) if type(value) in (int, float, bool) else value
 
-    def condition(self, value: Any) -> Any:
+    def condition(self, value: Any) -> bool:
         """The condition of a branch or loop: the compiler takes scalars and constants."""
-        if isinstance(value, tl.tensor) and value.handle.data.size > 1:
-            raise TypeError(
-                f"a block of shape {list(value.handle.data.shape)} cannot be a condition: use tl.where or a reduction"
-            )
-        return value
+        if not isinstance(value, tl.tensor):
+            return bool(value)
+        data = value.handle.data
+        if data.size > 1:
+            raise TypeError(f"a block of shape {list(data.shape)} is no condition: use tl.where or a reduction")
+        return bool(data.item())
 
     def both(self, left: Any, right: Callable[[], Any]) -> Any:
         """`left and right`: lane by lane for tensors, of which both sides are computed."""
@@ -107,7 +108,7 @@ class Runtime:
         return Watch(self)
 
 
-def static_range(first: Any, second: Any = None, third: Any = 1, **options: Any) -> builtins.range:
+def static_range(first: Any, second: Any = None, third: Any = 1, **_: Any) -> builtins.range:
     """The unrolled loop: its values are constants."""
     start, stop = (0, first) if second is None else (first, second)
     return builtins.range(_integer(start), _integer(stop), _integer(third))
@@ -148,7 +149,7 @@ class Watch:
         state = sys._getframe(1).f_locals
         if self.changes == runtime.access.changes and _same(self.kept, state):
             self._stop(
-                "a loop that can never end: neither its variables nor memory changed, and no other program runs meanwhile"
+                "a loop that can never end: its variables and memory stay as they are, and no other program runs"
             )
         if self.turns & (self.turns - 1) == 0:
             self.kept = {name: _copy(value) for name, value in state.items()}
