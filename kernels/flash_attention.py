@@ -9,22 +9,22 @@ import math
 import torch
 import triton
 import triton.language as tl
+from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_last_stride, check_shape, named
+from portability.kernel import Blocks, Cost, KernelCase, Sample, blocks_for, cdiv
+from portability.kernels.attention import (
+    attention_of_head,
+    check_attention,
+    fit_head,
+    heads_first,
+    load_rows,
+    per_head,
+    qkv,
+)
+from portability.kernels.checks import FLOATS, differentiating, named
+from portability.kernels.flash_attention_backward import flash_attention_backward
 
-LOG2_E = math.log2(math.e)
-
-
-@triton.jit
-def load_rows(ptr, start, stride, n_rows, BLOCK: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr):
-    """Return rows `start` to `start + BLOCK` of a matrix of n_rows × D, with zeros past its end and past D."""
-    rows = start + tl.arange(0, BLOCK)[:, None]
-    d = tl.arange(0, BLOCK_D)[None, :]
-    mask = rows < n_rows
-    if D < BLOCK_D:
-        mask &= d < D
-    return tl.load(ptr + rows.to(tl.int64) * stride + d, mask=mask, other=0.0)
+LOG2_E = tl.constexpr(math.log2(math.e))
 
 
 @triton.jit
@@ -101,22 +101,11 @@ def flash_attention_kernel(
 
     rows = first_row + tl.arange(0, BLOCK_M)
     out = acc / tl.where(l == 0.0, 1.0, l)[:, None]  # a row that saw no key: output 0, log-sum-exp -inf
-    lse = (m + tl.log2(l)) / 1.4426950408889634  # back from powers of 2 to those of e
+    lse = (m + tl.log2(l)) / LOG2_E  # back from powers of 2 to those of e
     d = tl.arange(0, BLOCK_D)[None, :]
     out_ptrs = out_ptr + rows[:, None].to(tl.int64) * stride_om + d
     tl.store(out_ptrs, out.to(out_ptr.dtype.element_ty), mask=(rows[:, None] < seq_q) & (d < D))
     tl.store(lse_ptr + rows, lse, mask=rows < seq_q)
-
-
-def fit_head(D, itemsize, blocks):
-    """Return the blocks for heads of D elements of `itemsize` bytes.
-
-    A table's blocks are for rows of up to 256 bytes (128 float16); wider ones take as many elements in shorter blocks.
-    """
-    BLOCK_D = max(16, next_power_of_2(D))
-    wider = max(1, BLOCK_D * itemsize // 256)
-    shorter = {name: max(16, blocks[name] // wider) for name in ("BLOCK_M", "BLOCK_N")}
-    return {**blocks, **shorter, "D": D, "BLOCK_D": BLOCK_D}
 
 
 def launch_flash_attention(q, k, v, causal, scale, out, lse, blocks):
@@ -127,10 +116,28 @@ def launch_flash_attention(q, k, v, causal, scale, out, lse, blocks):
         return
     blocks = fit_head(D, q.element_size(), blocks)
     flash_attention_kernel[(cdiv(seq_q, blocks["BLOCK_M"]) * heads * batch,)](
-        q, k, v, out, lse, scale * LOG2_E, heads, heads // kv_heads, seq_q, seq_k,
+        q, k, v, out, lse, scale * LOG2_E.value, heads, heads // kv_heads, seq_q, seq_k,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *out.stride()[:3],
         CAUSAL=causal, PRECISION="ieee", **blocks,
     )  # fmt: skip
+
+
+def flash_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False, scale: float | None = None,
+    blocks: Blocks | None = None,
+) -> torch.Tensor:  # fmt: skip
+    """Return softmax(scale · q kᵀ) v, contiguous, in the shape and dtype of q; differentiable.
+
+    q: (batch, seq_q, heads, D), k and v: (batch, seq_k, kv_heads, D), where heads is a multiple of kv_heads, of which
+    each serves as many neighbours; D is 1 to 256; float32 (multiplied as such), float16 or bfloat16; any strides that
+    have 1 in the last dimension, so that views of (batch, heads, sequence, D) are taken as they lie.
+    causal: the last query sees the last key (bottom right), and the one before it one key less. A row that sees no
+    key gives 0. scale: positive, by default 1 / sqrt(D). An arbitrary mask is not taken.
+    Raises `ValueError` for shapes, layouts, devices and numbers that do not fit, `TypeError` for dtypes.
+    """
+    if differentiating(q, k, v):
+        return _FlashAttention.apply(q, k, v, causal, scale, blocks)
+    return flash_attention_with_lse(q, k, v, causal, scale, blocks)[0]
 
 
 def flash_attention_with_lse(
@@ -138,7 +145,7 @@ def flash_attention_with_lse(
     blocks: Blocks | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """Return `flash_attention` of the operands, and the log-sum-exp of each row: float32 (batch, heads, seq_q)."""
-    check("flash_attention", q, k, v, causal, scale)
+    check_attention("flash_attention", q, k, v, causal, scale)
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     lse = torch.empty((q.shape[0], q.shape[2], q.shape[1]), dtype=torch.float32, device=q.device)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -146,58 +153,30 @@ def flash_attention_with_lse(
     return out, lse
 
 
-def check(operator, q, k, v, causal, scale, **like_q):
-    """Raise what `flash_attention` says for operands that it does not take; `like_q` are shaped like q."""
-    check_device(operator, q=q, k=k, v=v, **like_q)
-    check_dtype(operator, FLOATS, q=q, k=k, v=v, **like_q)
-    check_shape(operator, q=(q, ("batch", "seq_q", "heads", "D")), k=(k, ("batch", "seq_k", "kv_heads", "D")))
-    batch, _, heads, D = q.shape
-    check_shape(operator, k=(k, (batch, "seq_k", "kv_heads", D)), v=(v, k.shape))
-    check_shape(operator, **{name: (t, q.shape) for name, t in like_q.items()})
-    if not isinstance(causal, bool):
-        raise TypeError(f"{operator}: causal is a {type(causal).__name__}; taken is a bool. No mask of another form is")
-    if heads % max(1, k.shape[2]) or (heads and not k.shape[2]):
-        raise ValueError(f"{operator}: {heads} query heads, {k.shape[2]} of keys; a multiple is taken")
-    if not 1 <= D <= 256:
-        raise ValueError(f"{operator}: heads have dimension {D}; 1 to 256 is taken")
-    if scale is not None and not scale > 0:
-        raise ValueError(f"{operator}: scale is {scale}; a positive number is taken")
-    check_last_stride(operator, q=q, k=k, v=v, **like_q)
+class _FlashAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, causal, scale, blocks):
+        out, lse = flash_attention_with_lse(q, k, v, causal, scale, blocks)
+        ctx.save_for_backward(q, k, v, out, lse)
+        ctx.causal, ctx.scale = causal, scale
+        return out
 
-
-def _head(q, k, v, causal, scale):
-    """Attention of one head in plain torch: q of (seq_q, D), k and v of (seq_k, D)."""
-    s = q @ k.T * scale
-    if causal:
-        rows, columns = torch.arange(len(q))[:, None], torch.arange(len(k))[None, :]
-        s = s.masked_fill(columns > rows + len(k) - len(q), float("-inf"))
-    lse = torch.logsumexp(s, -1)
-    return torch.exp(s - lse.masked_fill(lse == float("-inf"), 0.0)[:, None]) @ v, lse
-
-
-def per_head(function, q, k, v, causal, scale):
-    """Return what `function` gives for each head, as (batch, seq_q, heads, D) and (batch, heads, seq_q).
-
-    Head by head, so that long sequences fit into memory.
-    """
-    scale = q.shape[-1] ** -0.5 if scale is None else scale
-    out, lse = torch.empty_like(q), q.new_empty((q.shape[0], q.shape[2], q.shape[1]))
-    for b in range(q.shape[0]):
-        for h in range(q.shape[2]):
-            kv = h // (q.shape[2] // k.shape[2])
-            out[b, :, h], lse[b, h] = function(q[b, :, h], k[b, :, kv], v[b, :, kv], causal, scale)
-    return out, lse
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dout):
+        gradients = flash_attention_backward(dout.contiguous(), *ctx.saved_tensors, ctx.causal, ctx.scale)
+        return *gradients, None, None, None
 
 
 def _reference(q, k, v, causal, scale):
-    return per_head(_head, q, k, v, causal, scale)
+    return per_head(attention_of_head, q, k, v, causal, scale)
 
 
 def _terms(q, k, v, causal, scale):
     """exp turns the absolute error of a score, u · scale · Σ|q||k|, into a relative one of its probability."""
 
     def head(q, k, v, causal, scale):
-        out, lse = _head(q, k, v.abs(), causal, scale)
+        out, lse = attention_of_head(q, k, v.abs(), causal, scale)
         largest = (q.abs() @ k.abs().T * scale).amax(-1) if len(k) else torch.zeros_like(lse)
         return out * (1 + 2 * largest[:, None]), lse.abs() + 1 + largest
 
@@ -214,25 +193,7 @@ def _cost(q, k, v, causal, scale, out, lse):
     return Cost(sum(t.nbytes for t in (q, k, v, out, lse)), flops, named(q.dtype))
 
 
-def qkv(batch, seq_q, seq_k, heads, kv_heads, D, causal=False, scale=None, layout=None, size=1.0):
-    """Return what draws the operands of these sizes; `layout` changes q, k and v."""
-
-    def inputs(draw: Draw):
-        shapes = ((batch, seq_q, heads, D), (batch, seq_k, kv_heads, D), (batch, seq_k, kv_heads, D))
-        q, k, v = (draw.normal(*shape, scale=size) for shape in shapes)
-        if layout:
-            q, k, v = map(layout, (q, k, v))
-        return q, k, v, causal, D**-0.5 if scale is None else scale
-
-    return inputs
-
-
-def heads_first(t):
-    """The same values and shape, out of a tensor of (batch, heads, sequence, dim)."""
-    return t.transpose(1, 2).contiguous().transpose(1, 2)
-
-
-FORWARD = KernelCase(
+CASE = KernelCase(
     name="flash_attention",
     operator=flash_attention_with_lse,
     launch=launch_flash_attention,
@@ -268,5 +229,3 @@ FORWARD = KernelCase(
     space={"BLOCK_M": (32, 64, 128), "BLOCK_N": (32, 64, 128), "num_warps": (4, 8), "num_stages": (1, 2, 3)},
     cost=_cost,
 )
-
-CASES = [FORWARD]

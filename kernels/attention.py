@@ -1,0 +1,91 @@
+"""What kernels of attention share: loads of padded rows, blocks for a head, checks, and attention in plain torch."""
+
+import torch
+import triton
+import triton.language as tl
+
+from portability.kernel import Draw, next_power_of_2
+from portability.kernels.checks import FLOATS, check_device, check_dtype, check_last_stride, check_shape
+
+
+@triton.jit
+def load_rows(ptr, start, stride, n_rows, BLOCK: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr):
+    """Return rows `start` to `start + BLOCK` of a matrix of n_rows × D, with zeros past its end and past D."""
+    rows = start + tl.arange(0, BLOCK)[:, None]
+    d = tl.arange(0, BLOCK_D)[None, :]
+    mask = rows < n_rows
+    if D < BLOCK_D:
+        mask &= d < D
+    return tl.load(ptr + rows.to(tl.int64) * stride + d, mask=mask, other=0.0)
+
+
+def fit_head(D, itemsize, blocks, lengths=("BLOCK_M", "BLOCK_N")):
+    """Return the blocks for heads of D elements of `itemsize` bytes; `lengths` names those that count rows.
+
+    A table's blocks are for rows of up to 256 bytes (128 float16); wider ones take as many elements in shorter blocks.
+    """
+    BLOCK_D = max(16, next_power_of_2(D))
+    wider = max(1, BLOCK_D * itemsize // 256)
+    shorter = {name: max(16, blocks[name] // wider) for name in lengths}
+    return {**blocks, **shorter, "D": D, "BLOCK_D": BLOCK_D}
+
+
+def check_attention(operator, q, k, v, causal, scale, **like_q):
+    """Raise what `flash_attention` says for operands that it does not take; `like_q` are shaped like q."""
+    check_device(operator, q=q, k=k, v=v, **like_q)
+    check_dtype(operator, FLOATS, q=q, k=k, v=v, **like_q)
+    check_shape(operator, q=(q, ("batch", "seq_q", "heads", "D")), k=(k, ("batch", "seq_k", "kv_heads", "D")))
+    batch, _, heads, D = q.shape
+    check_shape(operator, k=(k, (batch, "seq_k", "kv_heads", D)), v=(v, k.shape))
+    check_shape(operator, **{name: (t, q.shape) for name, t in like_q.items()})
+    if not isinstance(causal, bool):
+        raise TypeError(f"{operator}: causal is a {type(causal).__name__}; taken is a bool. No mask of another form is")
+    if heads % max(1, k.shape[2]) or (heads and not k.shape[2]):
+        raise ValueError(f"{operator}: {heads} query heads, {k.shape[2]} of keys; a multiple is taken")
+    if not 1 <= D <= 256:
+        raise ValueError(f"{operator}: heads have dimension {D}; 1 to 256 is taken")
+    if scale is not None and not scale > 0:
+        raise ValueError(f"{operator}: scale is {scale}; a positive number is taken")
+    check_last_stride(operator, q=q, k=k, v=v, **like_q)
+
+
+def attention_of_head(q, k, v, causal, scale):
+    """Attention of one head in plain torch: q of (seq_q, D), k and v of (seq_k, D)."""
+    s = q @ k.T * scale
+    if causal:
+        rows, columns = torch.arange(len(q))[:, None], torch.arange(len(k))[None, :]
+        s = s.masked_fill(columns > rows + len(k) - len(q), float("-inf"))
+    lse = torch.logsumexp(s, -1)
+    return torch.exp(s - lse.masked_fill(lse == float("-inf"), 0.0)[:, None]) @ v, lse
+
+
+def per_head(function, q, k, v, causal, scale):
+    """Return what `function` gives for each head, as (batch, seq_q, heads, D) and (batch, heads, seq_q).
+
+    Head by head, so that long sequences fit into memory.
+    """
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    out, lse = torch.empty_like(q), q.new_empty((q.shape[0], q.shape[2], q.shape[1]))
+    for b in range(q.shape[0]):
+        for h in range(q.shape[2]):
+            kv = h // (q.shape[2] // k.shape[2])
+            out[b, :, h], lse[b, h] = function(q[b, :, h], k[b, :, kv], v[b, :, kv], causal, scale)
+    return out, lse
+
+
+def qkv(batch, seq_q, seq_k, heads, kv_heads, D, causal=False, scale=None, layout=None, size=1.0):
+    """Return what draws the operands of these sizes; `layout` changes q, k and v."""
+
+    def inputs(draw: Draw):
+        shapes = ((batch, seq_q, heads, D), (batch, seq_k, kv_heads, D), (batch, seq_k, kv_heads, D))
+        q, k, v = (draw.normal(*shape, scale=size) for shape in shapes)
+        if layout:
+            q, k, v = map(layout, (q, k, v))
+        return q, k, v, causal, D**-0.5 if scale is None else scale
+
+    return inputs
+
+
+def heads_first(t):
+    """The same values and shape, out of a tensor of (batch, heads, sequence, dim)."""
+    return t.transpose(1, 2).contiguous().transpose(1, 2)
