@@ -15,7 +15,7 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape
+from portability.kernels.checks import FLOATS, check_contiguous, check_device, check_dtype, check_shape
 
 TARGETS = (torch.int64, torch.int32)
 REDUCTIONS = ("mean", "sum", "none")
@@ -187,8 +187,7 @@ def _check(operator, logits, target, label_smoothing):
     check_shape(operator, logits=(logits, ("M", "V")), target=(target, logits.shape[:1]))
     if logits.shape[1] == 0:
         raise ValueError(f"{operator}: logits of shape {tuple(logits.shape)} have no class")
-    if not target.is_contiguous():
-        raise ValueError(f"{operator}: target has stride {target.stride(0)}; a contiguous one is taken")
+    check_contiguous(operator, target=target)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"{operator}: label_smoothing is {label_smoothing}; taken is 0 to 1")
 

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.checks import FLOATS, check_dtype
+from portability.kernels.checks import FLOATS, check_contiguous, check_dtype
 
 
 @triton.jit(do_not_specialize=["seed"])  # a new seed must not be a new binary
@@ -72,8 +72,7 @@ def dropout_backward(dout: torch.Tensor, p: float, seed: int, blocks: Blocks | N
 
 def _check(operator, name, x, p, seed):
     check_dtype(operator, FLOATS, **{name: x})
-    if not x.is_contiguous():
-        raise ValueError(f"{operator}: {name} has strides {x.stride()}; a contiguous one is taken")
+    check_contiguous(operator, **{name: x})
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"{operator}: p is {p}; taken is a probability, 0 to 1")
     if not 0 <= seed < 2**63:

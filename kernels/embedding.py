@@ -12,7 +12,7 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape
+from portability.kernels.checks import FLOATS, check_contiguous, check_device, check_dtype, check_shape
 
 IDS = (torch.int64, torch.int32)
 
@@ -124,8 +124,7 @@ def embedding_backward(
     check_dtype("embedding_backward", FLOATS, dout=dout)
     check_shape("embedding_backward", dout=(dout, (*ids.shape, "D")))
     _check("embedding_backward", ids, num_embeddings, padding_idx)
-    if not dout.is_contiguous():
-        raise ValueError(f"embedding_backward: dout has strides {dout.stride()}; a contiguous one is taken")
+    check_contiguous("embedding_backward", dout=dout)
     dweight = torch.empty((num_embeddings, dout.shape[-1]), dtype=dout.dtype, device=dout.device)
     blocks = blocks or blocks_for("embedding_backward", dout)
     launch_embedding_backward(dout, ids, num_embeddings, padding_idx, dweight, blocks)
@@ -134,8 +133,7 @@ def embedding_backward(
 
 def _check(operator, ids, num_embeddings, padding_idx):
     check_dtype(operator, IDS, ids=ids)
-    if not ids.is_contiguous():
-        raise ValueError(f"{operator}: ids have strides {ids.stride()}; contiguous ones are taken")
+    check_contiguous(operator, ids=ids)
     if padding_idx is not None and not 0 <= padding_idx < num_embeddings:
         raise ValueError(f"{operator}: padding_idx is {padding_idx}; taken is a row, 0 to {num_embeddings - 1}")
 

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape
+from portability.kernels.checks import FLOATS, check_contiguous, check_device, check_dtype, check_shape
 
 
 @triton.jit
@@ -89,8 +89,7 @@ def grouped_matmul(x: torch.Tensor, w: torch.Tensor, ends: torch.Tensor, blocks:
     check_shape("grouped_matmul", x=(x, ("M", "K")))
     check_shape("grouped_matmul", w=(w, ("G", x.shape[1], "N")))
     check_shape("grouped_matmul", ends=(ends, w.shape[:1]))
-    if not ends.is_contiguous():
-        raise ValueError(f"grouped_matmul: ends have stride {ends.stride(0)}; contiguous ones are taken")
+    check_contiguous("grouped_matmul", ends=ends)
     out = torch.empty((x.shape[0], w.shape[2]), dtype=x.dtype, device=x.device)
     launch_grouped_matmul(x, w, ends, out, blocks or blocks_for("grouped_matmul", x))
     return out

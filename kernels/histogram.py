@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
-from portability.kernels.checks import check_dtype
+from portability.kernels.checks import check_contiguous, check_dtype
 
 INTEGERS = (torch.int32, torch.int64, torch.int16, torch.int8, torch.uint8)
 MOST = 4096  # a program's own counts lie in shared memory
@@ -47,8 +47,7 @@ def histogram(x: torch.Tensor, bins: int, blocks: Blocks | None = None) -> torch
     Raises `TypeError` for another dtype, `ValueError` for another layout or number of bins.
     """
     check_dtype("histogram", INTEGERS, x=x)
-    if not x.is_contiguous():
-        raise ValueError(f"histogram: x has strides {x.stride()}; a contiguous one is taken")
+    check_contiguous("histogram", x=x)
     if not 1 <= bins <= MOST:
         raise ValueError(f"histogram: bins is {bins}; taken is 1 to {MOST}")
     counts = torch.empty(bins, dtype=torch.int32, device=x.device)

@@ -13,7 +13,7 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape
+from portability.kernels.checks import FLOATS, check_device, check_dtype, check_last_stride, check_shape
 
 
 @triton.jit
@@ -135,9 +135,7 @@ def _check(operator, name, x, cos, sin):
     check_shape(operator, cos=(cos, (*positions, "R/2")), sin=(sin, cos.shape))
     if not 2 <= 2 * cos.shape[-1] <= x.shape[-1]:
         raise ValueError(f"{operator}: R = {2 * cos.shape[-1]}; taken is 2 to the head dimension, {x.shape[-1]}")
-    if cos.stride(-1) != 1 or sin.stride(-1) != 1:
-        strides = f"{cos.stride()} and {sin.stride()}"
-        raise ValueError(f"{operator}: cos and sin have strides {strides}; taken is 1 in the last dimension")
+    check_last_stride(operator, cos=cos, sin=sin)
 
 
 def rotary_reference(x, cos, sin, interleaved=False):
