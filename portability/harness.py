@@ -110,6 +110,7 @@ class Harness:
         if target.evidence is Evidence.NONE:
             return unavailable(cell, target)
         if self.device is not None and target.evidence is Evidence.RAN:
+            self.prepare(cell)
             return self.device.run(cell)
         blocks, source = catalogues.blocks_of(cell, case, self.matrix, self.adapters, target)
         request = {"blocks": dict(blocks), "blocks_from": source, "options": self.options}

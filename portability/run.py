@@ -109,7 +109,7 @@ def _run(
             case.operator(*inputs, blocks=blocks)
             outputs = None
     progress.stage = "launch"
-    if not session.launches and any(isinstance(x, torch.Tensor) and x.numel() for x in inputs):
+    if not session.launches and all(x.numel() for x in inputs if isinstance(x, torch.Tensor)):
         progress.problems.append(Problem(Outcome.LAUNCH_ERROR, "nothing-launched", "the operator launched no kernel"))
     limits = backend.limits_of(target.id)
     progress.problems += [p for launch in session.launches for p in check_launch(limits, launch)]

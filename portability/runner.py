@@ -22,6 +22,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,14 +42,14 @@ def catalogue(kernel_modules: Sequence[str], backend_modules: Sequence[str], ask
     """
     found = kernels.discover(kernel_modules)
     adapters = backends.discover(tuple(backend_modules))
+    packages = {k: v for k, v in versions().items() if k in ("torch", "triton")}
     asked = [b for b in adapters.values() if (b.name in ask if ask else b.environment == "default")]
     return {
         "cases": [to_json(c.info(kernels.relative(found.files[c.name], Path.cwd()))) for c in found.cases.values()],
         "errors": dict(found.errors),
-        "targets": [to_json(t) for b in asked for t in b.status()],
+        "targets": [to_json(replace(t, versions=t.versions or packages)) for b in asked for t in b.status()],
         "versions": versions(),
     }
-
 
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on, of this environment."""

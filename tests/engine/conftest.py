@@ -32,7 +32,8 @@ class Project:
     def python(self, *words: str, variables: Mapping[str, str] = {}, timeout: float = 240) -> subprocess.CompletedProcess[str]:  # noqa: B006
         """Run Python there."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PORTABILITY_MATRIX"))}
-        environment = {**kept, "PYTHONPATH": str(ROOT), "TMPDIR": str(self.temporary), **variables}
+        paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        environment = {**kept, "PYTHONPATH": paths, "TMPDIR": str(self.temporary), **variables}
         return subprocess.run(
             [sys.executable, *words], cwd=self.folder, env=environment, text=True, capture_output=True, timeout=timeout
         )

@@ -35,6 +35,12 @@ def assembly_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, y, mask=mask)
 
 
+@triton.jit
+def far_kernel(x_ptr, out_ptr, n, FAR: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK).to(tl.int64)
+    tl.store(out_ptr + offsets + FAR, tl.load(x_ptr + offsets, mask=offsets < n, other=0.0) * 2)
+
+
 def double(x, blocks=None, factor=2, **options):
     """Return 2x."""
     out = torch.empty_like(x)
@@ -57,6 +63,20 @@ def hang(x, blocks=None):
     """Never return."""
     while True:
         time.sleep(0.01)
+
+
+def illegal(x, blocks=None):
+    """Write where no memory is."""
+    out = torch.empty_like(x)
+    far_kernel[(1,)](x, out, x.numel(), FAR=2**42, BLOCK=128)
+    return out
+
+
+def beyond(x, blocks=None):
+    """Write past the end of the output: its 100 elements and 28 more."""
+    out = torch.empty_like(x)
+    far_kernel[(1,)](x, out, x.numel(), FAR=0, BLOCK=128)
+    return out
 
 
 def unknown_option(x, blocks=None):
@@ -98,6 +118,8 @@ CASES = [
     case("wrong", wrong, lambda x: x * 2),
     case("crash", crash, lambda x: x * 2),
     case("hang", hang, lambda x: x * 2),
+    case("illegal", illegal, lambda x: x * 2),
+    case("beyond", beyond, lambda x: x * 2),
     case("unknown_option", unknown_option, lambda x: x * 2),
     case("nothing", nothing, lambda x: x * 2),
     case("assembly", reciprocal, lambda x: 1 / x),

@@ -1,0 +1,128 @@
+"""What only a device can show. Skipped where none is visible."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from portability.backend import discover
+from portability.catalogue import Selection, cells
+from portability.harness import Harness
+from portability.matrix import Matrix, Samples
+from portability.model import Cell, Evidence, Outcome, Target
+from portability.pool import temporary_folder
+from tests.engine.conftest import Project, by_cell
+
+
+def visible() -> bool:
+    """Return whether an adapter sees a device; none is opened."""
+    import importlib.util
+
+    if importlib.util.find_spec("torch") is None:
+        return False
+    return any(t.evidence is Evidence.RAN for b in discover().values() for t in b.status())
+
+
+pytestmark = pytest.mark.skipif(not visible(), reason="no device is visible here")
+QUICK = Selection(samples=Samples.QUICK, timing=False)
+
+
+@pytest.fixture(scope="module")
+def harness() -> Iterator[Harness]:
+    with temporary_folder() as folder:
+        made = Harness(Matrix(), folder, Path.cwd(), {})
+        yield made
+        made.close()
+
+
+def device_cells(harness: Harness) -> list[Cell]:
+    found = cells(harness.catalogue, harness.matrix, QUICK, harness.adapters)
+    return [c for c in found if harness.catalogue.target(c).evidence is Evidence.RAN and not harness.catalogue.case(c.kernel).group]
+
+
+def hashes(harness: Harness, cell: Cell, target: Target) -> set[str]:
+    """Return Triton's hashes of what a cell compiled or launched on `target`."""
+    from portability import catalogue as catalogues
+
+    case = harness.catalogue.case(cell.kernel)
+    blocks, source = catalogues.blocks_of(cell, case, harness.matrix, harness.adapters, target)
+    request = {"blocks": dict(blocks), "blocks_from": source, "options": harness.options}
+    observation = harness._runner("default").run(request, cell, target, 600)
+    assert observation.outcome is not Outcome.HARNESS_ERROR, observation.detail
+    return {r.hash for r in observation.resources}
+
+
+def test_what_is_compiled_without_a_device_is_what_a_device_launches(harness: Harness) -> None:
+    """For every bundled kernel and dtype, the hash of the compile-only column equals that of the launch."""
+    differing = []
+    compared = 0
+    for cell in device_cells(harness):
+        target = harness.catalogue.target(cell)
+        compiled = hashes(harness, cell, replace(target, evidence=Evidence.COMPILED))
+        launched = hashes(harness, cell, target)
+        compared += len(launched)
+        if not launched <= compiled:
+            differing.append(cell.id)
+    print(f"{compared} binaries compared")
+    assert compared
+    assert not differing
+
+
+def test_an_illegal_access_costs_its_cell_alone(tmp_path: Path) -> None:
+    """A poisoned context ends with the process that holds it: the cells after it pass."""
+    shutil.copytree(Path(__file__).parent.parent / "engine" / "faulty", tmp_path / "faulty")
+    (tmp_path / "matrix.toml").write_text('[matrix]\nkernels = ["faulty.cases"]\n')
+    project = Project(tmp_path)
+    target = next(t.id for b in discover().values() for t in b.status() if t.evidence is Evidence.RAN)
+    run, _, said = project.run("right", "illegal", "beyond", "vector_add", "--target", target, "-n", "4", "--no-timing", timeout=600)
+    found = by_cell(run)
+    assert found["illegal", target].outcome is Outcome.OUT_OF_BOUNDS, said
+    assert found["beyond", target].outcome is Outcome.OUT_OF_BOUNDS
+    others = [o for o in run.observations if o.cell.kernel in ("right", "vector_add") and o.cell.target == target]
+    assert len(others) > 1
+    assert {o.outcome for o in others} == {Outcome.PASS}
+
+
+def holders(folder: Path) -> set[str]:
+    """Return the processes of a project in `folder` that have an NVIDIA or AMD device file open."""
+    found = set()
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            if str(folder) not in (process / "environ").read_text(errors="replace"):
+                continue
+            opened = {os.readlink(fd) for fd in (process / "fd").iterdir()}
+        except OSError:  # it has ended meanwhile
+            continue
+        if any(re.fullmatch(r"/dev/(nvidia\d+|kfd)", path) for path in opened):
+            found.add(process.name)
+    return found
+
+
+def test_one_context_a_device(tmp_path: Path) -> None:
+    """However many workers there are, one process at a time holds the device."""
+    (tmp_path / "matrix.toml").write_text("")
+    project = Project(tmp_path)
+    target = next(t.id for b in discover().values() for t in b.status() if t.evidence is Evidence.RAN)
+    seen: list[int] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.2):
+            seen.append(len(holders(tmp_path)))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    run, code, said = project.run("vector_add", "softmax", "--target", target, "-n", "4", "--no-timing", timeout=600)
+    over.set()
+    thread.join()
+    assert code == 0, said
+    assert max(seen) == 1, seen
