@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from portability import environments
-from portability.backend import Launch, check_launch
+from portability.backend import Launch, check_launch, look_up_blocks, read_blocks
 from portability.backends import _ascend_hivm as hivm
 from portability.backends import _ascend_lowering as lowering
 from portability.backends.ascend import Ascend
+from portability.catalogue import Catalogue, from_text
 from portability.device import NotHereError
-from portability.model import Cell, Evidence, Observation, Outcome, Target, from_json
+from portability.kernel import Blocks
+from portability.model import Cell, Evidence, Observation, Outcome
 from portability.pool import Runner
 
 TARGET = "npu:Ascend910B3"
@@ -178,15 +181,19 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
 
 
 @pytest.fixture(scope="module")
-def observe(runner: Runner) -> Callable[..., Observation]:
-    reply = runner.ask({"op": "catalogue", "ask": ["ascend"]}, 120)["catalogue"]
-    assert reply["errors"] == {}
-    (target,) = (from_json(Target, t) for t in reply["targets"])
-    assert target.evidence is Evidence.LOWERED
+def found(runner: Runner) -> Catalogue:
+    return from_text(runner.ask({"op": "catalogue", "ask": ["ascend"]}, 120)["catalogue"])
 
-    def run(kernel: str, dtype: str = "float32") -> Observation:
-        cell = Cell(kernel, dtype, "one", target.id, "ascend")
-        return runner.run({"blocks": {}, "options": {}}, cell, target, 120)
+
+@pytest.fixture(scope="module")
+def observe(runner: Runner, found: Catalogue) -> Callable[..., Observation]:
+    (target,) = found.targets
+
+    def run(
+        kernel: str, dtype: str = "float32", sample: str = "one", blocks: Mapping[str, int] = MappingProxyType({})
+    ) -> Observation:
+        cell = Cell(kernel, dtype, sample, target.id, "ascend")
+        return runner.run({"blocks": dict(blocks), "options": {}}, cell, target, 120)
 
     return run
 
@@ -282,6 +289,24 @@ def test_an_unknown_launch_option_is_a_launch_error(observe: Callable[..., Obser
     seen = observe("unknown_option")
     assert seen.outcome is Outcome.LAUNCH_ERROR
     assert "waves_per_eu was specified but unrecognised" in seen.detail
+
+
+@needs_environment
+def test_with_triton_ascend_it_lowers_and_says_how_far(found: Catalogue) -> None:
+    (target,) = found.targets
+    assert target.evidence is Evidence.LOWERED
+    assert "frontend, ttadapter and hivm, short of npubin" in target.why
+    assert target.versions["triton"] == "3.2.0"
+
+
+@needs_environment
+@pytest.mark.parametrize("kernel", sorted(read_blocks(Ascend().block_table())))
+def test_blocks_of_the_table_fit(kernel: str, found: Catalogue, observe: Callable[..., Observation]) -> None:
+    case = found.case(kernel)
+    sample = next(s.name for s in case.samples if s.quick)
+    for dtype in (d for d in case.dtypes if Ascend().claims(TARGET, d)):
+        blocks = look_up_blocks(Ascend(), kernel, TARGET, dtype, Blocks(case.blocks)).blocks
+        assert observe(kernel, dtype, sample, blocks).outcome is Outcome.PASS, dtype
 
 
 @needs_environment
