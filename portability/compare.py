@@ -60,6 +60,12 @@ def expect(case: KernelCase, inputs: Sequence[Any], dtypes: Sequence[torch.dtype
 
     Raises `ValueError` if reference, chain or terms return another number of tensors than the operator.
     """
+    device = next((x.device for x in inputs if isinstance(x, torch.Tensor)), torch.device("cpu"))
+    with device:  # a reference makes its masks and ranges where its inputs are
+        return _expect(case, inputs, dtypes)
+
+
+def _expect(case: KernelCase, inputs: Sequence[Any], dtypes: Sequence[torch.dtype]) -> list[Expected]:
     wide = [_widened(x) for x in inputs]
     reference = _called("reference", case.reference, _fresh(wide), len(dtypes))
     floating = [d.is_floating_point for d in dtypes]

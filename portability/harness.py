@@ -45,6 +45,7 @@ class Harness:
         self.options = {**options, "root": str(root)}
         self.adapters: Mapping[str, Backend] = discover(matrix.backends)
         self.device: Client | None = None  # where another process holds the devices
+        self.one_of_many = False  # one worker of several, each with runners of its own
         self._runners: dict[str, Runner] = {}
         self._catalogue: Catalogue | None = None
         self._probes: frozenset[str] = frozenset()
@@ -158,7 +159,8 @@ class Harness:
     def _runner(self, environment: str) -> Runner:
         if environment not in self._runners:
             found = self.environment(environment)
-            self._runners[environment] = Runner(found, self.folder, self.matrix.kernels, self.matrix.backends)
+            matrix, threads = self.matrix, 1 if self.one_of_many else None
+            self._runners[environment] = Runner(found, self.folder, matrix.kernels, matrix.backends, threads)
         return self._runners[environment]
 
 

@@ -107,6 +107,7 @@ class State:
             self.harness: Harness = Harness(read_matrix(path), folder, path.parent.resolve(), options)
         except (MatrixError, ValueError) as error:
             raise pytest.UsageError(str(error)) from None
+        self.harness.one_of_many = self.worker is not None
         self.server: Server | None = None
         self.writer: Writer | None = None
         self.interrupted = False
@@ -251,7 +252,7 @@ class State:
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Say `compiled`, `interpreted` and `ran` where pytest would say `passed`."""
-        found = dict(report.user_properties)
+        found = dict(getattr(report, "user_properties", ()))  # a report of a failed collection has none
         if report.when != "call" or not report.passed or "evidence" not in found:
             return None
         if found["outcome"] != Outcome.PASS:

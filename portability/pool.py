@@ -53,8 +53,13 @@ class RunnerTimedOutError(RuntimeError):
 class Runner:
     """One process of `portability.runner`, started when first asked, and again after its end."""
 
-    def __init__(self, environment: Environment, folder: Path, kernels: Sequence[str] = (), backends: Sequence[str] = ()) -> None:
+    def __init__(
+        self, environment: Environment, folder: Path, kernels: Sequence[str] = (), backends: Sequence[str] = (),
+        threads: int | None = None,
+    ) -> None:  # fmt: skip
+        """`threads` bounds what torch computes with on the CPU: 1 where there are as many runners as cores."""
         self.environment, self.folder = environment, folder
+        self._threads = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
         self._modules = {"kernels": list(kernels), "backends": list(backends)}
         self._process: subprocess.Popen[bytes] | None = None
         self._child = 0
@@ -132,10 +137,9 @@ class Runner:
         with open(self._temporary / "stderr", "wb") as stderr:
             command, variables = self._command()
             kept = {k: v for k, v in os.environ.items() if not SCRUBBED.match(k)}
-            kept.setdefault("OMP_NUM_THREADS", "1")  # there are as many runners as cores already
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr,
-                env={**kept, **variables}, bufsize=0, start_new_session=True,
+                env={**kept, **self._threads, **variables}, bufsize=0, start_new_session=True,
             )  # fmt: skip
         return True
 
