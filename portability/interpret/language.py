@@ -21,13 +21,21 @@ import triton.language.extra
 from triton.language.extra import libdevice
 
 from portability.interpret.builder import CheckedBuilder
+from portability.interpret.hints import Hints
 from portability.interpret.internals import JITFunction, TensorHandle, TritonSemantic, is_builtin
 from portability.interpret.libdevice import emulated
-from portability.interpret.reduce import Reducer
+from portability.interpret.scan import Scanner
 from portability.interpret.rewrite import rewrite
 from portability.interpret.runtime import Runtime, static_range
 
 _MISSING = object()
+
+
+class Semantic(TritonSemantic):  # type: ignore[misc]
+    """Triton's front end, which asks the active driver about one feature."""
+
+    def _has_native_tma(self) -> bool:
+        return True  # 16-bit minima and maxima through a descriptor are computed, whatever a target has
 
 
 class Language:
@@ -35,9 +43,10 @@ class Language:
 
     def __init__(self, builder: CheckedBuilder) -> None:
         self.builder = builder
-        self.semantic = TritonSemantic(builder)
+        self.semantic = Semantic(builder)
         self.runtime = Runtime(self.semantic, builder.report, builder.access)
-        self.reducer = Reducer(builder, self.semantic, self.function)
+        self.hints = Hints(builder.warn)
+        self.reducer = Scanner(builder, self.semantic, self.function)
         self._functions: dict[int, tuple[Any, Callable[..., Any]]] = {}  # by id: hashing would hash the source
         self._bound: dict[int, tuple[Any, Callable[..., Any]]] = {}
         self._changes: list[tuple[Any, str, Any, Any]] | None = None  # object, name, new, original
@@ -131,7 +140,11 @@ class Language:
     def _scalars(self) -> Iterator[tuple[Any, str, Any]]:
         """What Python asks of a tensor or type, and the compiler answers by other means."""
         yield tl.tensor, "__index__", lambda this: int(this.handle.data.item())
-        yield tl.tensor, "__bool__", lambda this: True  # the front end asks `if other`; conditions are `Runtime.condition`
+        yield (
+            tl.tensor,
+            "__bool__",
+            lambda this: True,
+        )  # the front end asks `if other`; conditions are `Runtime.condition`
         yield tl.tensor, "__repr__", lambda this: repr(this.handle.data)
         yield tl.tensor, "__str__", lambda this: str(this.handle.data)
         yield tl.tensor, "T", property(_transposed)
@@ -149,9 +162,9 @@ class Language:
             "reduce": self.reducer.reduce,
             "associative_scan": self.reducer.scan,
             "map_elementwise": self.reducer.map,
-            "multiple_of": lambda input, values, **_: input,
-            "max_contiguous": lambda input, values, **_: input,
-            "max_constancy": lambda input, values, **_: input,
+            "multiple_of": self.hints.multiple_of,
+            "max_contiguous": self.hints.max_contiguous,
+            "max_constancy": self.hints.max_constancy,
         }
 
 

@@ -1,4 +1,4 @@
-"""Reductions, scans and element-wise maps: the builtins that take a function."""
+"""Reductions: `tl.reduce`, and with it `tl.sum`, `tl.max`, `tl.argmax` and the others."""
 
 from __future__ import annotations
 
@@ -9,41 +9,37 @@ import numpy as np
 import triton.language as tl
 from numpy.typing import NDArray
 
-from portability.interpret.builder import CheckedBuilder, numbers
-from portability.interpret.internals import TensorHandle
+from portability.interpret import checks
+from portability.interpret.blocks import Tensors, as_tuple, plain, reshaped, slices, taken, tensor_of
+from portability.interpret.builder import CheckedBuilder
+from portability.interpret.elementwise import numbers
 from portability.interpret.undefined import moved
-from portability.interpret.values import NARROW
 
 Array = NDArray[Any]
-Tensors = tuple[Any, ...]
+Combine = Callable[..., Any]
 
 
 class Reducer:
-    """`tl.reduce`, `tl.associative_scan` and `tl.map_elementwise`.
+    """`function` gives the Python function of a JITFunction."""
 
-    `function` gives the Python function of a JITFunction.
-    """
-
-    def __init__(self, builder: CheckedBuilder, semantic: Any, function: Callable[[Any], Callable[..., Any]]) -> None:
+    def __init__(self, builder: CheckedBuilder, semantic: Any, function: Callable[[Any], Combine]) -> None:
         self.builder = builder
         self.semantic = semantic
         self.function = function
-
-    # -------------------------------------------------------------------------------------------- reductions
 
     def reduce(self, input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_: Any) -> Any:
         """Combine all elements along `axis`, or all elements where it is None."""
         if not isinstance(input, tuple):
             return self.reduce((input,), axis, combine_fn, keep_dims)[0]
-        axis, shape = _plain(axis), input[0].handle.data.shape
+        axis, shape = plain(axis), input[0].handle.data.shape
         if axis is None:
-            results = self._along(tuple(map(_flattened, input)), 0, combine_fn)
+            results = self._along(tuple(reshaped(t, (-1,)) for t in input), 0, combine_fn)
             kept = (1,) * len(shape)
         else:
             axis %= len(shape)
             results = self._along(input, axis, combine_fn)
             kept = (*shape[:axis], 1, *shape[axis + 1 :])
-        return tuple(_reshaped(r, kept) for r in results) if _plain(keep_dims) else tuple(results)
+        return tuple(reshaped(r, kept) for r in results) if plain(keep_dims) else tuple(results)
 
     def _along(self, input: Tensors, axis: int, combine_fn: Any) -> Sequence[Any]:
         standard, first = tl.standard, input[0]
@@ -51,17 +47,13 @@ class Reducer:
         if combine_fn is standard._sum_combine:
             results = [self._combined(first, lambda x: np.sum(x, axis=axis, dtype=x.dtype))]
         elif combine_fn is standard._elementwise_max:
-            results = [
-                self._combined(first, lambda x: (np.fmax if x.dtype.kind == "f" else np.maximum).reduce(x, axis))
-            ]
+            results = [self._extreme(first, axis, np.fmax, np.maximum)]
         elif combine_fn is standard._elementwise_min:
-            results = [
-                self._combined(first, lambda x: (np.fmin if x.dtype.kind == "f" else np.minimum).reduce(x, axis))
-            ]
+            results = [self._extreme(first, axis, np.fmin, np.minimum)]
         elif combine_fn in (standard._argmax_combine_tie_break_left, standard._argmax_combine_tie_break_fast):
-            results = _argument(input, axis, np.argmax, -np.inf)
+            results = self._argument(input, axis, np.argmax, -np.inf)
         elif combine_fn in (standard._argmin_combine_tie_break_left, standard._argmin_combine_tie_break_fast):
-            results = _argument(input, axis, np.argmin, np.inf)
+            results = self._argument(input, axis, np.argmin, np.inf)
         else:
             results = self._folded(input, axis, combine_fn)
         for result, source in zip(results, input, strict=True):
@@ -74,109 +66,63 @@ class Reducer:
             return tensor_of(self.builder.encode(values, tensor.dtype).data, tensor.dtype)
         return tensor_of(values, tensor.dtype)
 
+    def _extreme(self, tensor: Any, axis: int, floats: np.ufunc, integers: np.ufunc) -> Any:
+        """The extreme of what is not NaN."""
+        self._nan(tensor)
+        return self._combined(tensor, lambda x: (floats if x.dtype.kind == "f" else integers).reduce(x, axis=axis))
+
+    def _argument(self, input: Tensors, axis: int, search: Callable[..., Any], never: float) -> list[Any]:
+        """The extreme value and its index: the leftmost of equals, and a NaN only where nothing else is."""
+        self._nan(input[0])
+        values = numbers(input[0].handle)
+        judged = np.where(np.isnan(values), never, values) if values.dtype.kind == "f" else values
+        where = np.expand_dims(search(judged, axis=axis), axis)
+        return [tensor_of(np.take_along_axis(t.handle.data, where, axis=axis).squeeze(axis), t.dtype) for t in input]
+
+    def _nan(self, tensor: Any) -> None:
+        lanes = checks.nan(numbers(tensor.handle))
+        message = "NaN in a reduction to an extreme, which targets drop or pass on"
+        self.builder.warn("nan-minmax", lanes, message, tensor.handle)
+
     def _folded(self, input: Tensors, axis: int, combine_fn: Any) -> list[Any]:
         """Any other function, from left to right, on all columns at once."""
         combine = self.function(combine_fn)
-        total = _slices(input, axis, 0)
+        total = slices(input, axis, 0)
         for i in range(1, input[0].handle.data.shape[axis]):
-            total = _tuple(combine(*total, *_slices(input, axis, i)))
-        return [self._cast(value, source.dtype) for value, source in zip(total, input, strict=True)]
+            total = as_tuple(combine(*total, *slices(input, axis, i)))
+        results = self.cast_as(total, input)
+        if self.builder.report.warns("reduce-order"):
+            self.order_matters(results, self._halved(input, axis, combine), input)
+        return results
 
-    # ------------------------------------------------------------------------------------------------- scans
+    def _halved(self, input: Tensors, axis: int, combine: Combine) -> list[Any]:
+        """The same by combining the halves of what is left, as the threads of a warp do."""
+        size = input[0].handle.data.shape[axis]
+        while size > 1:
+            size //= 2
+            lower = [taken(t, axis, slice(0, size)) for t in input]
+            upper = [taken(t, axis, slice(size, 2 * size)) for t in input]
+            input = tuple(self.cast_as(as_tuple(combine(*lower, *upper)), input))
+        return list(slices(input, axis, 0))
 
-    def scan(self, input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any) -> Any:
-        """What the elements up to each one along `axis` combine to."""
-        if not isinstance(input, tuple):
-            return self.scan((input,), axis, combine_fn, reverse)[0]
-        axis, reverse = _plain(axis) % len(input[0].shape), _plain(reverse)
-        if reverse:
-            input = tuple(_flipped(t, axis) for t in input)
-        results = self._scanned(input, axis, combine_fn)
-        for result, source in zip(results, input, strict=True):
-            moved(result.handle, source.handle, lambda lanes: np.logical_or.accumulate(lanes, axis=axis))
-        return tuple(_flipped(t, axis) for t in results) if reverse else tuple(results)
+    def order_matters(self, left: Sequence[Any], other: Sequence[Any], input: Tensors) -> None:
+        """Warn where two orders of combining `input` differ by more than rounding."""
+        for one, two, source in zip(left, other, input, strict=True):
+            a, b, values = (numbers(t.handle).astype(np.float64) for t in (one, two, source))
+            size = np.abs(np.where(np.isfinite(values), values, 0)).max(initial=0.0)
+            slack = values.size * _roundoff(one.dtype) * np.maximum(size, np.maximum(np.abs(a), np.abs(b)))
+            lanes = checks.some((np.abs(a - b) > slack) & ~np.isnan(a) & ~np.isnan(b))
+            if lanes is not None:
+                example = f"{a[lanes][0]:g} in one order and {b[lanes][0]:g} in another"
+                message = f"the function of a reduction or scan gives {example}: targets combine in orders of their own"
+                self.builder.warn("reduce-order", lanes, message, one.handle)
 
-    def _scanned(self, input: Tensors, axis: int, combine_fn: Any) -> list[Any]:
-        first = input[0]
-        whole = {id(tl.standard._sum_combine): np.add, id(tl.standard._prod_combine): np.multiply}.get(id(combine_fn))
-        if whole is not None and first.dtype.name not in NARROW and first.dtype.name != "int1":
-            data = first.handle.data
-            return [tensor_of(whole.accumulate(data, axis=axis, dtype=data.dtype), first.dtype)]
-        combine = self.function(combine_fn)
-        steps = [_slices(input, axis, 0)]
-        for i in range(1, first.handle.data.shape[axis]):
-            steps.append(_tuple(combine(*steps[-1], *_slices(input, axis, i))))
-        return [
-            tensor_of(np.stack([self._column(step[k], source, axis) for step in steps], axis=axis), source.dtype)
-            for k, source in enumerate(input)
-        ]
-
-    def _column(self, value: Any, source: Any, axis: int) -> Array:
-        shape = source.handle.data.shape
-        data: Array = self._cast(value, source.dtype).handle.data
-        return data.reshape((*shape[:axis], *shape[axis + 1 :]))
-
-    # -------------------------------------------------------------------------------------------------- maps
-
-    def map(self, scalar_fn: Any, *args: Any, pack: Any = 1, **_: Any) -> Any:
-        """Call `scalar_fn` for every `pack` elements of the arguments, which are broadcast to one shape."""
-        function, pack = self.function(scalar_fn), _plain(pack)
-        shape = np.broadcast_shapes(*(t.handle.data.shape for t in args if t.type.is_block()))
-        flat = [(np.broadcast_to(t.handle.data, shape).reshape(-1), t.dtype) for t in args]
-        calls = []
-        for i in range(0, flat[0][0].size, pack):
-            lanes = [tensor_of(data[i + j : i + j + 1].reshape(()), dtype) for data, dtype in flat for j in range(pack)]
-            calls.append([self.semantic.to_tensor(value) for value in _tuple(function(*lanes))])
-        outputs = []
-        for k in range(0, len(calls[0]), pack):
-            data = np.concatenate([call[k + j].handle.data for call in calls for j in range(pack)])
-            outputs.append(tensor_of(data.reshape(shape), calls[0][k].dtype))
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-    def _cast(self, value: Any, dtype: Any) -> Any:
-        return self.semantic.cast(self.semantic.to_tensor(value), dtype)
+    def cast_as(self, values: Sequence[Any], input: Tensors) -> list[Any]:
+        """Return what a function gave as tensors of the input's types."""
+        pairs = zip(values, input, strict=True)
+        return [self.semantic.cast(self.semantic.to_tensor(value), source.dtype) for value, source in pairs]
 
 
-def _argument(input: Tensors, axis: int, search: Callable[..., Any], never: float) -> list[Any]:
-    """The extreme value and its index: the leftmost of equals, and a NaN only where nothing else is."""
-    values = numbers(input[0].handle)
-    judged = np.where(np.isnan(values), never, values) if values.dtype.kind == "f" else values
-    where = np.expand_dims(search(judged, axis=axis), axis)
-    return [tensor_of(np.take_along_axis(t.handle.data, where, axis=axis).squeeze(axis), t.dtype) for t in input]
-
-
-def tensor_of(data: Array, dtype: Any) -> Any:
-    """Return a tensor of `data`, whose elements are held as those of `dtype`; scalars are arrays of one element."""
-    scalar = dtype.scalar
-    if data.ndim == 0:
-        return tl.tensor(TensorHandle(data.reshape(1), scalar), scalar)
-    return tl.tensor(TensorHandle(np.ascontiguousarray(data), scalar), tl.block_type(scalar, list(data.shape)))
-
-
-def _flattened(tensor: Any) -> Any:
-    return _reshaped(tensor, (tensor.handle.data.size,))
-
-
-def _reshaped(tensor: Any, shape: tuple[int, ...]) -> Any:
-    out = tensor_of(tensor.handle.data.reshape(shape), tensor.dtype)
-    moved(out.handle, tensor.handle, lambda lanes: lanes)
-    return out
-
-
-def _flipped(tensor: Any, axis: int) -> Any:
-    out = tensor_of(np.flip(tensor.handle.data, axis=axis), tensor.dtype)
-    moved(out.handle, tensor.handle, lambda lanes: np.flip(lanes, axis=axis))
-    return out
-
-
-def _slices(input: Tensors, axis: int, i: int) -> Tensors:
-    """The `i`-th elements along `axis`."""
-    return tuple(tensor_of(np.take(t.handle.data, i, axis=axis), t.dtype) for t in input)
-
-
-def _tuple(value: Any) -> Tensors:
-    return tuple(value) if isinstance(value, (tuple, tl.tuple)) else (value,)
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, tl.constexpr) else value
+def _roundoff(dtype: Any) -> float:
+    """What a few operations on numbers of about 1 may be off by; 0 for integers."""
+    return float(8 * 2.0 ** -(dtype.fp_mantissa_width + 1)) if dtype.is_floating() else 0.0

@@ -47,22 +47,23 @@ class Report:
         self.kernel = ""
         self.definition = ("", 0)  # file and line of the kernel's def
         self.program = (0, 0, 0)
-        self._seen: set[tuple[str, str, int]] = set()
+        self._seen: set[tuple[str, tuple[str, int], tuple[str, ...]]] = set()
 
     def warn(self, code: str, message: str, targets: Sequence[str] = ()) -> None:
-        """Record a warning at the kernel's current line."""
+        """Record a warning at the kernel's current line, or at the launch's where none runs."""
         place = self.place()
-        if self._first(code, place):
+        if self._first(code, place, tuple(targets)):
             self.warnings.append(Finding(code, f"{self.kernel}: {message}", written(place), tuple(targets)))
 
     def warns(self, code: str) -> bool:
         """Return whether a warning of this code would be new at the current line; for what is dear to find out."""
-        return (code, *self.place()) not in self._seen
+        place = self.place()
+        return not any(key[:2] == (code, place) for key in self._seen)
 
     def problem(self, outcome: Outcome, code: str, message: str) -> None:
         """Record what decides the outcome, at the kernel's current line."""
         place = self.place()
-        if self._first(code, place):
+        if self._first(code, place, ()):
             message = f"{self.kernel}: {message}, program {self.program}"
             self.problems.append(Problem(outcome, code, message, written(place)))
 
@@ -78,8 +79,8 @@ class Report:
             frame = frame.f_back
         return self.definition
 
-    def _first(self, code: str, place: tuple[str, int]) -> bool:
-        key = (code, *place)
+    def _first(self, code: str, place: tuple[str, int], targets: tuple[str, ...]) -> bool:
+        key = (code, place, targets)
         if key in self._seen:
             return False
         self._seen.add(key)

@@ -17,6 +17,7 @@ from portability.interpret.builder import CheckedBuilder
 from portability.interpret.internals import Autotuner, InterpreterError, JITFunction
 from portability.interpret.language import Language
 from portability.interpret.report import Report, SpinTimeout, Unsupported, raised_at, written
+from portability.interpret.targets import Targets
 from portability.model import Outcome, Target
 
 
@@ -44,7 +45,8 @@ class Interpretation(Session):
         self.sample_grid: int | None = None
         self.report = Report(self.problems, self.warnings)
         self.access = Access(self.report)
-        self.builder = CheckedBuilder(self.report, self.access)
+        self.targets = Targets(target.id)
+        self.builder = CheckedBuilder(self.report, self.access, self.targets)
         self.language = Language(self.builder)
         self.arguments = Arguments(self.access.memory, self.language.semantic)
         self.config = ""  # of the launch that autotuning is at
@@ -71,6 +73,8 @@ class Interpretation(Session):
         launch = self._record(jit, bound.arguments, options, shape)
         self.launches.append(launch)
         self.report.kernel, self.report.definition = jit.fn.__name__, (jit.fn.__code__.co_filename, launch.line)
+        for code, message, targets in self.targets.refused(launch):
+            self.report.warn(code, message, targets)
         with self.language.active(), np.errstate(all="ignore"):
             values = self.arguments.converted(jit, bound.arguments)
             self._run_grid(self.language.function(jit), values, shape)
