@@ -73,9 +73,9 @@ def test_registers_and_stack_of_an_hsaco_are_the_assemblys(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", AMD)
-@pytest.mark.parametrize("size", [16, 64, 128])
-def test_registers_bound_occupancy_as_llvm_says(target: str, size: int) -> None:
-    launch, found, limits = product(target, size)
+@pytest.mark.parametrize(("size", "num_warps"), [(16, 4), (64, 4), (32, 1)])
+def test_registers_bound_occupancy_as_llvm_says(target: str, size: int, num_warps: int) -> None:
+    launch, found, limits = product(target, size, num_warps=num_warps)
     waves = number(r"; Occupancy: (\d+)", launch.compiled.asm["amdgcn"])  # per execution unit
     occupied = occupancy(limits, found.registers or 0, 0, 1)
     assert occupied is not None
