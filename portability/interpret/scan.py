@@ -56,16 +56,20 @@ class Scanner(Reducer):
             self.order_matters(self.cast_as(left, input), self.cast_as(right, input), input)
 
     def map(self, scalar_fn: Any, *args: Any, pack: Any = 1, **_: Any) -> Any:
-        """Call `scalar_fn` for every `pack` elements of the arguments, which are broadcast to one shape."""
+        """Call `scalar_fn` for every `pack` elements of the arguments, which are broadcast to one shape.
+
+        It is given `pack` scalars of each argument, and gives one tensor, or a tuple of `pack` for each result.
+        """
         function, pack = self.function(scalar_fn), plain(pack)
         shape = np.broadcast_shapes(*(t.handle.data.shape for t in args if t.type.is_block()))
         flat = [(np.broadcast_to(t.handle.data, shape).reshape(-1), t.dtype) for t in args]
-        calls = []
+        results = []
         for i in range(0, flat[0][0].size, pack):
             lanes = [tensor_of(data[i + j : i + j + 1].reshape(()), dtype) for data, dtype in flat for j in range(pack)]
-            calls.append([self.semantic.to_tensor(value) for value in as_tuple(function(*lanes))])
+            results.append(function(*lanes))
+        calls = [[self.semantic.to_tensor(value) for value in as_tuple(result)] for result in results]
         outputs = []
         for k in range(0, len(calls[0]), pack):
             data = np.concatenate([call[k + j].handle.data for call in calls for j in range(pack)])
             outputs.append(tensor_of(data.reshape(shape), calls[0][k].dtype))
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return tuple(outputs) if isinstance(results[0], (tuple, tl.tuple)) else outputs[0]
