@@ -1,0 +1,324 @@
+"""Multi-head latent attention, decoding (DeepSeek-V2, 2024): a token's cache is one latent c and one rotated key k_R.
+
+A head's keys and values are projections of the latent, k = W_UK c and v = W_UV c. They are never made: the projections
+are folded into the query and the output, so that all heads read the same few numbers of each token:
+
+    q_c  = W_UKᵀ q                       scores = scale · (q_c · c + q_R · k_R)
+    out  = W_UV Σ_t softmax(scores)_t c_t
+
+The sequence is split among programs; what each found is combined before the output's projection.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
+from portability.kernels.checks import (
+    FLOATS,
+    check_contiguous,
+    check_device,
+    check_dtype,
+    check_last_stride,
+    check_shape,
+)
+
+PROJECTION_ROWS, PROJECTION_COLS = 16, 64  # tiles of the two projections, whose work is small
+
+
+@triton.jit
+def fold_query_kernel(
+    q_ptr, w_ptr, out_ptr, batch, n_heads, head_dim, rank,
+    stride_qb, stride_qh, stride_wh, stride_wd, stride_wr,
+    BLOCK_B: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_R: tl.constexpr,
+):  # fmt: skip
+    """q_c = W_UKᵀ q: each program takes one head, BLOCK_B sequences and BLOCK_R of the latent's elements."""
+    head = tl.program_id(0)
+    b = tl.program_id(1) * BLOCK_B + tl.arange(0, BLOCK_B)
+    r = tl.program_id(2) * BLOCK_R + tl.arange(0, BLOCK_R)
+    d = tl.arange(0, BLOCK_D)
+    q_ptrs = q_ptr + b[:, None] * stride_qb + head * stride_qh + d[None, :]
+    q = tl.load(q_ptrs, mask=(b < batch)[:, None] & (d < head_dim)[None, :], other=0.0)
+    w_ptrs = w_ptr + head * stride_wh + d[:, None] * stride_wd + r[None, :] * stride_wr
+    w = tl.load(w_ptrs, mask=(d < head_dim)[:, None] & (r < rank)[None, :], other=0.0)
+    folded = tl.dot(q, w, input_precision="ieee")
+    out_ptrs = out_ptr + (b[:, None] * n_heads + head) * rank + r[None, :]
+    tl.store(out_ptrs, folded.to(out_ptr.dtype.element_ty), mask=(b < batch)[:, None] & (r < rank)[None, :])
+
+
+@triton.jit
+def split_kernel(
+    qc_ptr, qr_ptr, cache_ptr, lengths_ptr, part_ptr, lse_ptr, scale, n_heads, rank, rope_dim,
+    stride_qrb, stride_qrh, stride_cb, stride_ct,
+    BLOCK_R: tl.constexpr, BLOCK_P: tl.constexpr,
+    SPLIT: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Each program attends over SPLIT tokens of one sequence for BLOCK_H heads; a token's latent is key and value.
+
+    As a key it is read BLOCK_K elements at a time: whole, it would fill some targets' shared memory with its query.
+    """
+    batch = tl.program_id(0).to(tl.int64)
+    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
+    split, n_splits = tl.program_id(2), tl.num_programs(2)
+    start = split * SPLIT
+    end = tl.minimum(start + SPLIT, tl.load(lengths_ptr + batch))
+    if start >= end:  # past this sequence: `combine_kernel` does not look here
+        return
+
+    r, p, k = tl.arange(0, BLOCK_R), tl.arange(0, BLOCK_P), tl.arange(0, BLOCK_K)
+    is_head, in_rank, in_rope = (heads < n_heads)[:, None], (r < rank)[None, :], (p < rope_dim)[None, :]
+    query = batch * n_heads + heads
+    qr_ptrs = qr_ptr + batch * stride_qrb + heads[:, None] * stride_qrh + p[None, :]
+    q_r = tl.load(qr_ptrs, mask=is_head & in_rope, other=0.0)
+
+    m = tl.full((BLOCK_H,), -float("inf"), dtype=tl.float32)
+    l = tl.zeros((BLOCK_H,), dtype=tl.float32)
+    acc = tl.zeros((BLOCK_H, BLOCK_R), dtype=tl.float32)
+    for n in range(start, end, BLOCK_N):
+        t = n + tl.arange(0, BLOCK_N)
+        exists = (t < end)[:, None]
+        rows = cache_ptr + batch * stride_cb + t.to(tl.int64)[:, None] * stride_ct
+        k_r = tl.load(rows + rank + p[None, :], mask=exists & in_rope, other=0.0)
+        scores = tl.dot(q_r, tl.trans(k_r), input_precision="ieee")
+        for k0 in range(0, rank, BLOCK_K):
+            piece = (k0 + k)[None, :]
+            q_c = tl.load(qc_ptr + query[:, None] * rank + piece, mask=is_head & (piece < rank), other=0.0)
+            c = tl.load(rows + piece, mask=exists & (piece < rank), other=0.0)
+            scores = tl.dot(q_c, tl.trans(c), scores, input_precision="ieee")
+        scores = tl.where((t < end)[None, :], scores * scale, -float("inf"))
+        m_new = tl.maximum(m, tl.max(scores, axis=1))
+        alpha = tl.exp(m - m_new)
+        weights = tl.exp(scores - m_new[:, None])
+        l = l * alpha + tl.sum(weights, axis=1)
+        c = tl.load(rows + r[None, :], mask=exists & in_rank, other=0.0)
+        acc = tl.dot(weights.to(c.dtype), c, acc * alpha[:, None], input_precision="ieee")
+        m = m_new
+
+    parts = query * n_splits + split
+    tl.store(part_ptr + parts[:, None] * rank + r[None, :], acc / l[:, None], mask=is_head & in_rank)
+    tl.store(lse_ptr + parts, m + tl.log(l), mask=heads < n_heads)
+
+
+@triton.jit
+def combine_kernel(
+    part_ptr, lse_ptr, lengths_ptr, w_ptr, out_ptr, batch, n_heads, n_splits, rank, value_dim,
+    stride_wh, stride_wr, stride_wd, stride_ob, stride_oh,
+    SPLIT: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
+    """Combine and project: each program takes one head, BLOCK_B sequences and BLOCK_D of the output's elements.
+
+    latent = Σ_s exp(lse_s) part_s / Σ_s exp(lse_s), in pieces of BLOCK_R elements, each projected at once.
+    """
+    head = tl.program_id(0)
+    b = tl.program_id(1) * BLOCK_B + tl.arange(0, BLOCK_B)
+    d = tl.program_id(2) * BLOCK_D + tl.arange(0, BLOCK_D)
+    used = tl.cdiv(tl.load(lengths_ptr + b, mask=b < batch, other=0), SPLIT)
+    most = tl.max(used, axis=0)
+    first = (b.to(tl.int64) * n_heads + head) * n_splits
+    m = tl.full((BLOCK_B,), -float("inf"), dtype=tl.float32)
+    for s in range(0, most):
+        m = tl.maximum(m, tl.load(lse_ptr + first + s, mask=s < used, other=-float("inf")))
+    m = tl.where(used > 0, m, 0.0)  # a sequence of no tokens gives 0
+
+    out = tl.zeros((BLOCK_B, BLOCK_D), dtype=tl.float32)
+    for r0 in range(0, rank, BLOCK_R):
+        r = r0 + tl.arange(0, BLOCK_R)
+        l = tl.zeros((BLOCK_B,), dtype=tl.float32)
+        latent = tl.zeros((BLOCK_B, BLOCK_R), dtype=tl.float32)
+        for s in range(0, most):
+            share = tl.exp(tl.load(lse_ptr + first + s, mask=s < used, other=-float("inf")) - m)
+            part_ptrs = part_ptr + (first + s)[:, None] * rank + r[None, :]
+            part = tl.load(part_ptrs, mask=(s < used)[:, None] & (r < rank)[None, :], other=0.0)
+            l += share
+            latent += share[:, None] * part
+        latent = latent / tl.where(used > 0, l, 1.0)[:, None]
+        w_ptrs = w_ptr + head * stride_wh + r[:, None] * stride_wr + d[None, :] * stride_wd
+        w = tl.load(w_ptrs, mask=(r < rank)[:, None] & (d < value_dim)[None, :], other=0.0)
+        out = tl.dot(latent.to(w.dtype), w, out, input_precision="ieee")
+    out_ptrs = out_ptr + b.to(tl.int64)[:, None] * stride_ob + head * stride_oh + d[None, :]
+    tl.store(out_ptrs, out.to(out_ptr.dtype.element_ty), mask=(b < batch)[:, None] & (d < value_dim)[None, :])
+
+
+def launch_mla_decode(q, q_rope, cache, w_uk, w_uv, lengths, scale, out, blocks):
+    """Write the attention of each query; folded queries and parts are scratch memory."""
+    B, H, D = q.shape
+    P, R, V = q_rope.shape[2], w_uk.shape[2], w_uv.shape[2]
+    if not out.numel():
+        return
+    launch = {name: blocks[name] for name in ("num_warps", "num_stages")}
+    by_sequence = cdiv(B, PROJECTION_ROWS)
+    folded = torch.empty((B, H, R), dtype=q.dtype, device=q.device)
+    fold_query_kernel[(H, by_sequence, cdiv(R, PROJECTION_COLS))](
+        q, w_uk, folded, B, H, D, R, *q.stride()[:2], *w_uk.stride(),
+        BLOCK_B=PROJECTION_ROWS, BLOCK_D=tile(D), BLOCK_R=PROJECTION_COLS, **launch,
+    )  # fmt: skip
+    n_splits = max(1, cdiv(cache.shape[1], blocks["SPLIT"]))
+    part = torch.empty((B, H, n_splits, R), dtype=torch.float32, device=q.device)
+    lse = torch.empty((B, H, n_splits), dtype=torch.float32, device=q.device)
+    split_kernel[(B, cdiv(H, blocks["BLOCK_H"]), n_splits)](
+        folded, q_rope, cache, lengths, part, lse, (D + P) ** -0.5 if scale is None else scale, H, R, P,
+        *q_rope.stride()[:2], *cache.stride()[:2], BLOCK_R=tile(R), BLOCK_P=tile(P), **blocks,
+    )  # fmt: skip
+    combine_kernel[(H, by_sequence, cdiv(V, PROJECTION_COLS))](
+        part, lse, lengths, w_uv, out, B, H, n_splits, R, V, *w_uv.stride(), *out.stride()[:2],
+        SPLIT=blocks["SPLIT"], BLOCK_B=PROJECTION_ROWS, BLOCK_R=PROJECTION_COLS, BLOCK_D=PROJECTION_COLS, **launch,
+    )  # fmt: skip
+
+
+def tile(n):
+    """Return `n` as a power of two that a matrix unit takes."""
+    return max(16, next_power_of_2(n))
+
+
+def mla_decode(
+    q: torch.Tensor,
+    q_rope: torch.Tensor,
+    cache: torch.Tensor,
+    w_uk: torch.Tensor,
+    w_uv: torch.Tensor,
+    lengths: torch.Tensor,
+    scale: float | None = None,
+    blocks: Blocks | None = None,
+) -> torch.Tensor:
+    """Return the attention of one query per sequence over its cached latents, (B, H, V), contiguous.
+
+    q        (B, H, D), the part that meets the latent; float32, float16 or bfloat16, last dimension contiguous
+    q_rope   (B, H, P), the part that carries the position, turned already; likewise
+    cache    (B, tokens, R + P): latent and rotated key of each token, last dimension contiguous
+    w_uk     (H, D, R), any strides: k = w_uk[h] @ latent
+    w_uv     (H, R, V), any strides: v = latent @ w_uv[h]
+    lengths  (B,) int32: how many tokens each sequence has; 0 gives an output of 0
+    scale    of the scores; 1 / √(D + P) by default
+
+    All of one dtype but `lengths`, whose values are not checked: they stay on the device.
+    Raises `TypeError` for another dtype, `ValueError` for other shapes, layouts or devices.
+    """
+    operands = {"q": q, "q_rope": q_rope, "cache": cache, "w_uk": w_uk, "w_uv": w_uv}
+    check_device("mla_decode", **operands, lengths=lengths)
+    check_dtype("mla_decode", FLOATS, **operands)
+    check_dtype("mla_decode", (torch.int32,), lengths=lengths)
+    check_shape("mla_decode", q=(q, ("B", "H", "D")))
+    B, H, D = q.shape
+    check_shape("mla_decode", q_rope=(q_rope, (B, H, "P")), w_uk=(w_uk, (H, D, "R")), lengths=(lengths, (B,)))
+    P, R = q_rope.shape[2], w_uk.shape[2]
+    check_shape("mla_decode", w_uv=(w_uv, (H, R, "V")), cache=(cache, (B, "tokens", R + P)))
+    check_last_stride("mla_decode", q=q, q_rope=q_rope, cache=cache)
+    check_contiguous("mla_decode", lengths=lengths)
+    out = torch.empty((B, H, w_uv.shape[2]), dtype=q.dtype, device=q.device)
+    launch_mla_decode(q, q_rope, cache, w_uk, w_uv, lengths, scale, out, blocks or blocks_for("mla_decode", q))
+    return out
+
+
+@dataclass(frozen=True)
+class CacheBytes:
+    """What the tokens of one layer take in the cache, in bytes."""
+
+    latent: int  # latent and rotated key, once for all heads
+    plain: int  # keys and values of every head
+
+    def __str__(self) -> str:
+        return f"{self.latent:,} B latent, {self.plain:,} B plain: {self.plain / max(1, self.latent):.1f} times"
+
+
+def cache_bytes(
+    tokens: int, heads: int, head_dim: int, rope_dim: int, value_dim: int, rank: int, itemsize: int = 2
+) -> CacheBytes:
+    """Return the cache of `tokens` beside that of plain heads, whose keys have head_dim + rope_dim elements.
+
+    DeepSeek-V2's sizes, one token of one layer in bfloat16:
+
+    >>> print(cache_bytes(1, heads=128, head_dim=128, rope_dim=64, value_dim=128, rank=512))
+    1,152 B latent, 81,920 B plain: 71.1 times
+    """
+    latent = tokens * (rank + rope_dim) * itemsize
+    return CacheBytes(latent, plain=tokens * heads * (head_dim + rope_dim + value_dim) * itemsize)
+
+
+def mla_decode_reference(q, q_rope, cache, w_uk, w_uv, lengths, scale):
+    """As the heads are defined: keys and values of every head are made."""
+    out = q.new_zeros(*q.shape[:2], w_uv.shape[2])
+    for b, n in enumerate(lengths.tolist()):
+        if n:
+            scores, v = _scores(q[b], q_rope[b], cache[b, :n], w_uk, w_uv, scale)
+            out[b] = (scores.softmax(-1)[:, None] @ v)[:, 0]
+    return out
+
+
+def mla_decode_terms(q, q_rope, cache, w_uk, w_uv, lengths, scale):
+    """exp(s) errs by the error of s, which is relative to Σ|q k|, so the weights do."""
+    out = q.new_zeros(*q.shape[:2], w_uv.shape[2])
+    for b, n in enumerate(lengths.tolist()):
+        if n:
+            scores, _ = _scores(q[b], q_rope[b], cache[b, :n], w_uk, w_uv, scale)
+            size, v = _scores(q[b].abs(), q_rope[b].abs(), cache[b, :n].abs(), w_uk.abs(), w_uv.abs(), scale)
+            out[b] = ((scores.softmax(-1) * (1 + size.abs()))[:, None] @ v)[:, 0]
+    return out
+
+
+def _scores(q, q_rope, cache, w_uk, w_uv, scale):
+    """Return the scores (H, n) of one sequence's query, and its values (H, n, V)."""
+    c, k_rope = cache.split((w_uk.shape[2], q_rope.shape[-1]), dim=-1)
+    k = c @ w_uk.transpose(1, 2)  # (H, n, D)
+    scores = (k @ q[:, :, None])[..., 0] + q_rope @ k_rope.T
+    return scores * ((q.shape[-1] + q_rope.shape[-1]) ** -0.5 if scale is None else scale), c @ w_uv
+
+
+def _operands(lengths, heads, D, P, R, V, scale=None, transposed=False, tokens=None):
+    def inputs(d: Draw):
+        n = lengths(d) if callable(lengths) else lengths
+        q, q_rope = d.normal(len(n), heads, D), d.normal(len(n), heads, P)
+        cache = d.normal(len(n), tokens or max(n) + 1, R + P)
+        w_uk, w_uv = d.normal(heads, D, R, scale=R**-0.5), d.normal(heads, R, V, scale=R**-0.5)
+        if transposed:
+            w_uk, w_uv = d.transposed(w_uk), d.transposed(w_uv)
+        return q, q_rope, cache, w_uk, w_uv, torch.tensor(n, dtype=torch.int32), scale
+
+    return inputs
+
+
+def _around_a_split(d: Draw):
+    n = d.blocks["SPLIT"]
+    return n - 1, n, n + 1, 0
+
+
+def _cost(q, q_rope, cache, w_uk, w_uv, lengths, _scale, out):
+    tokens, width = int(lengths.sum()), cache.shape[2]
+    moved = tokens * width + sum(t.numel() for t in (q, q_rope, w_uk, w_uv, out))
+    flops = 2 * tokens * q.shape[1] * (width + w_uk.shape[2]) + 2 * q.shape[0] * (w_uk.numel() + w_uv.numel())
+    return Cost(moved * q.element_size(), flops=flops, unit=str(q.dtype).removeprefix("torch."))
+
+
+CASE = KernelCase(
+    name="mla_decode",
+    operator=mla_decode,
+    launch=launch_mla_decode,
+    reference=mla_decode_reference,
+    terms=mla_decode_terms,
+    samples=(
+        Sample("1-h1-1.1.1.1", _operands((1,), 1, 1, 1, 1, 1)),
+        Sample("33.7.0-h5-20.6.40.24", _operands((33, 7, 0), 5, 20, 6, 40, 24, scale=0.2), quick=True),
+        Sample("64.48-h16-32.16.64.32", _operands((64, 48), 16, 32, 16, 64, 32)),
+        Sample("around-a-split-h17-16.8.32.16", _operands(_around_a_split, 17, 16, 8, 32, 16)),
+        Sample("9.20-h4-32.16.48.80-transposed", _operands((9, 20), 4, 32, 16, 48, 80, transposed=True)),
+        Sample("35-h4-128.64.512.128", _operands((35,), 4, 128, 64, 512, 128)),  # DeepSeek's own sizes
+        Sample(
+            "16x8192-h128-128.64.512.128",
+            _operands((8192,) * 16, 128, 128, 64, 512, 128, tokens=8192),
+            bench=True,
+            dtypes=("float16", "bfloat16"),
+        ),
+    ),
+    dtypes=("float32", "float16", "bfloat16"),
+    cost=_cost,
+    blocks=Blocks(SPLIT=256, BLOCK_H=16, BLOCK_N=16, BLOCK_K=64, num_warps=4, num_stages=1),
+    space={
+        "SPLIT": (128, 256, 512, 1024),
+        "BLOCK_H": (16, 32, 64),
+        "BLOCK_N": (16, 32, 64),
+        "BLOCK_K": (32, 64, 128, 256, 512),
+        "num_warps": (4, 8),
+        "num_stages": (1, 2),
+    },
+)
