@@ -59,6 +59,7 @@ def properties_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     """out = x times the width of its dtype, which knows what kind of number it is."""
     offsets = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets)
+    tl.static_assert(isinstance(x.dtype, tl.dtype))
     tl.static_assert(x.dtype.is_floating() != x.dtype.is_int())
     tl.static_assert(x.dtype.scalar == x.type.element_ty)
     tl.store(out_ptr + offsets, x * x.dtype.primitive_bitwidth)

@@ -82,7 +82,7 @@ def block_type_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
 
 @triton.jit
 def slice_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
-    """out = x, a column of it, by way of a slice."""
+    """out = x, a column of it: what stands before the comma is a `tl.slice`."""
     offsets = tl.arange(0, BLOCK)
     tl.store(out_ptr + offsets[:, None], tl.load(x_ptr + offsets)[:, None])
 
