@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from portability.interpret.internals import TensorHandle, native
 from portability.interpret.memory import Memory, Stray
+from portability.interpret.races import StoreLog
 from portability.interpret.report import Report
 from portability.interpret.undefined import Undefined, mark
 from portability.interpret.values import FLOAT8, NARROW, narrow, numpy_dtype, widen
@@ -77,6 +78,7 @@ class Access:
     def __init__(self, report: Report) -> None:
         self.report = report
         self.memory = Memory(self._stray)
+        self.log = StoreLog(report, self.memory)
         self.poison = 0
         self.last_wins = True
         self.observers: list[Callable[[str, Array, Array, int, Array | None], None]] = []
@@ -103,6 +105,8 @@ class Access:
             filling = poison(dtype.name, kind, good.shape, self.poison)
             if other is not None:
                 filling = np.where(undefined, filling, other.data)
+        if atomic:
+            self.log.synchronized()
         if self.observers:
             self._observe("atomic" if atomic else "load", addresses, good, kind.itemsize, None)
         handle = TensorHandle(native.load(addresses, good, filling, kind), dtype)
@@ -119,6 +123,10 @@ class Access:
             self._leak(value, good)
         if self.observers:
             self._observe("atomic" if atomic else "store", addresses, good, data.dtype.itemsize, data)
+        if atomic:
+            self.log.synchronized()
+        else:
+            self.log.stored(addresses, good, data)
         if self.watched:
             before = native.load(addresses, good, data, data.dtype)
             self.changes += before.tobytes() != data.tobytes()
@@ -131,6 +139,7 @@ class Access:
         dtype = value.dtype.scalar
         data = np.ascontiguousarray(value.data)
         mask = np.broadcast_to(mask, data.shape)
+        self.log.synchronized()
         addresses, good = self._check("atomic", pointers, mask, data.dtype.itemsize)
         if self.observers:
             self._observe("atomic", addresses, good, data.dtype.itemsize, data)
@@ -150,6 +159,7 @@ class Access:
     def compare_and_swap(self, pointers: Handle, expected: Handle, value: Handle) -> Handle:
         """Write `value` where memory holds `expected`, lane after lane; return what was there."""
         data, wanted = np.ascontiguousarray(value.data), expected.data
+        self.log.synchronized()
         addresses, good = self._check("atomic", pointers, _everywhere(data.shape), data.dtype.itemsize)
         if self.observers:
             self._observe("atomic", addresses, good, data.dtype.itemsize, data)

@@ -34,12 +34,21 @@ class Region:
     high: int  # one past the last byte
     storage: tuple[int, int]
     itemsize: int
+    strides: tuple[int, ...] = ()  # elements
     tag: int = 0
 
     @property
     def base(self) -> np.uint64:
         """The tagged address of the first byte."""
         return np.uint64(self.tag << SHIFT | self.low)
+
+    def element(self, address: int) -> str:
+        """Return "element [3, 0] of X" for a plain address in it: the index along the tensor's dimensions."""
+        rest, index = (address - self.low) // self.itemsize, [0] * len(self.strides)
+        for axis in sorted(range(len(index)), key=lambda a: -self.strides[a]):
+            if self.strides[axis]:
+                index[axis], rest = divmod(rest, self.strides[axis])
+        return f"element {index} of {self.name}"
 
 
 @dataclass(frozen=True)
@@ -88,19 +97,19 @@ class Memory:
         """Return the tagged address of the first element of `tensor`, the kernel's argument `name`."""
         low, high, storage = extent(tensor)
         kind = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
-        key = (name, kind, low, high, storage)
+        key = (name, kind, low, high, storage, tensor.stride())
         if key not in self._known:
             self._next = self._next % TAGS + 1
             old = self._regions.pop(self._next, None)
             if old is not None:
                 self._known = {k: r for k, r in self._known.items() if r is not old}
-            region = Region(name, kind, low, high, storage, tensor.element_size(), self._next)
+            region = Region(name, kind, low, high, storage, tensor.element_size(), tensor.stride(), self._next)
             self._known[key] = self._regions[region.tag] = region
         return self._known[key].base
 
-    def region(self, tagged: int) -> Region | None:
-        """Return the region of a tagged address."""
-        return self._regions.get(tagged >> SHIFT)
+    def owner(self, address: int) -> Region | None:
+        """Return the region that holds a plain address: the latest of several."""
+        return next((r for r in reversed(self._regions.values()) if r.low <= address < r.high), None)
 
     def check(self, kind: str, pointers: Addresses, mask: Lanes, size: int) -> tuple[Addresses, Lanes]:
         """Return plain addresses of `pointers`, and `mask` without the lanes whose `size` bytes lie outside.

@@ -18,6 +18,7 @@ from portability.interpret.internals import Autotuner, InterpreterError, JITFunc
 from portability.interpret.language import Language
 from portability.interpret.report import Report, SpinTimeout, Unsupported, raised_at, written
 from portability.interpret.targets import Targets
+from portability.interpret.trace import Trace
 from portability.model import Outcome, Target
 
 
@@ -36,6 +37,7 @@ class Interpretation(Session):
     configs          which configurations an autotuned kernel runs with: "first" of those left after pruning, or "all" in
                      turn, as tuning does on a device, before the first runs for good
     sample_grid      the most programs of a launch that are run; the others are left out and a warning says so
+    trace            whether races are explained
     """
 
     def __init__(self, target: Target) -> None:
@@ -49,6 +51,7 @@ class Interpretation(Session):
         self.builder = CheckedBuilder(self.report, self.access, self.targets)
         self.language = Language(self.builder)
         self.arguments = Arguments(self.access.memory, self.language.semantic)
+        self._trace: Trace | None = None
         self.config = ""  # of the launch that autotuning is at
         self._order = 0
 
@@ -58,6 +61,19 @@ class Interpretation(Session):
         self.access.poison = poison % 2
         self.access.last_wins = order == 0
         self.access.leaks.clear()
+
+    @property
+    def trace(self) -> bool:
+        """Whether accesses are logged, and a launch whose programs touch one element adds a problem that names them.
+
+        Dear, and meant for the run that explains why outputs differ: a difference is what makes it a fault.
+        """
+        return self._trace is not None
+
+    @trace.setter
+    def trace(self, on: bool) -> None:
+        self._trace = Trace(self.report, self.access.memory) if on else None
+        self.access.observers = [self._trace.observe] if self._trace else []
 
     # -------------------------------------------------------------------------------------------------- launch
 
@@ -77,7 +93,10 @@ class Interpretation(Session):
             self.report.warn(code, message, targets)
         with self.language.active(), np.errstate(all="ignore"):
             values = self.arguments.converted(jit, bound.arguments)
+            self.access.log.clear()
             self._run_grid(self.language.function(jit), values, shape)
+        found = [*self.access.log.conclude(), *(self._trace.conclude() if self._trace else [])]
+        self.problems += [p for p in found if p not in self.problems]
 
     def _record(self, jit: Any, arguments: dict[str, Any], options: dict[str, Any], grid: tuple[int, ...]) -> Launch:
         constants = {p.name: arguments[p.name] for p in jit.params if p.is_constexpr}
