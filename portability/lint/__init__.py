@@ -1,0 +1,32 @@
+"""Static rules: what in a file of Triton kernels is not portable, found without importing it, torch or triton.
+
+    report = lint_paths(["kernels"])
+    print(render(report, "text"))
+
+The rules are in `devices`, `launching`, `numerics`, `memory` and `language`; `docs/rules.md` describes them.
+"""
+
+from __future__ import annotations
+
+from portability.lint import devices, language, launching, memory, numerics
+from portability.lint.command import main_lint
+from portability.lint.formatting import FORMATS, render
+from portability.lint.model import LintFinding, Report, Rule, Unreadable
+from portability.lint.model import registered as RULES
+from portability.lint.run import lint_file, lint_paths, lint_source
+
+__all__ = [
+    "FORMATS",
+    "RULES",
+    "LintFinding",
+    "Report",
+    "Rule",
+    "Unreadable",
+    "lint_file",
+    "lint_paths",
+    "lint_source",
+    "main_lint",
+    "render",
+]
+
+del devices, language, launching, memory, numerics  # imported for their rules

@@ -1,0 +1,318 @@
+"""Follows the values of one kernel, statement by statement, and keeps what the rules ask about.
+
+Not an interpreter of the language: what is not certain is unknown, and a rule says nothing of an unknown value.
+Both branches of an `if` are taken and joined, the body of a loop is taken twice, and a call of a helper gives an
+unknown value.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from portability.lint.calls import Calls
+from portability.lint.values import (
+    NOTHING,
+    UNKNOWN,
+    Access,
+    Axis,
+    Dot,
+    Reduction,
+    Value,
+    combined,
+    filled_after_sum,
+    join,
+)
+
+if TYPE_CHECKING:
+    from portability.lint.source import Kernel, Parameter, Source
+
+
+_BLOCK = re.compile(r"\w*(BLOCK|TILE)\w*|B[A-Z][A-Z]?\d?")
+
+
+class Flow:
+    """The accesses, reductions and products of a kernel, each by its place, in the order of the kernel."""
+
+    def __init__(self, source: Source, kernel: Kernel) -> None:
+        self.source = source
+        self.kernel = kernel
+        self.accesses: dict[ast.Call, Access] = {}
+        self.reductions: dict[ast.Call, Reduction] = {}
+        self.dots: dict[ast.Call, Dot] = {}
+        self.arguments: dict[ast.Call, tuple[Value, ...]] = {}  # of every call of the language
+        self.bounded: set[Axis] = set()  # axes that are compared with a length somewhere
+        self.late_casts: dict[ast.Call, ast.BinOp] = {}  # a cast to 64 bits of a product that was made in 32
+        self._env: dict[str, Value] = {p.name: _parameter(p, kernel.helper) for p in kernel.parameters}
+        self._loops = 0  # around the statement at hand
+        self._written: dict[str, str] = {}  # name -> the expression that it was last assigned
+        self._calls = Calls(self)
+        self._block(kernel.node.body)
+
+    # ---------------------------------------------------------------------------------------- statements
+
+    def _block(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.Assign):
+            value = self.value(node.value)
+            for target in node.targets:
+                self._assign(target, node.value, value)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._assign(node.target, node.value, self.value(node.value))
+        elif isinstance(node, ast.AugAssign):
+            operands = self.value(node.target), self.value(node.value)
+            as_binary = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
+            before = self.address(node.target)
+            self._assign(node.target, node.value, self._advanced(node, self._binary(as_binary, *operands)))
+            self._written[ast.unparse(node.target)] = f"{before} + {ast.unparse(node.value)}"
+        elif isinstance(node, (ast.Expr, ast.Return)) and node.value is not None:
+            self.value(node.value)
+        elif isinstance(node, ast.If):
+            self.value(node.test)
+            self._branches(node.body, node.orelse)
+        elif isinstance(node, ast.For):
+            self._for(node)
+        elif isinstance(node, ast.While):
+            for _ in range(2):
+                self.value(node.test)
+                self._branches(node.body, [])
+        elif isinstance(node, ast.With):
+            self._block(node.body)
+        elif isinstance(node, ast.Assert):
+            self.value(node.test)
+
+    def _branches(self, first: list[ast.stmt], second: list[ast.stmt]) -> None:
+        before = dict(self._env)
+        self._block(first)
+        after_first, self._env = self._env, before
+        self._block(second)
+        for name, value in after_first.items():
+            self._env[name] = join(value, self._env[name]) if name in self._env else value
+
+    def _for(self, node: ast.For) -> None:
+        arguments = [self.value(a) for a in node.iter.args] if isinstance(node.iter, ast.Call) else []
+        start = arguments[0].kinds if len(arguments) > 1 else frozenset()
+        kinds = frozenset({"loop"}) | (start & {"program", "load"})  # its end says how long, not what it is
+        wide = any(a.dtype == "int64" for a in arguments)
+        full = isinstance(node.iter, ast.Call) and self._full_tiles(node.iter)
+        steps = frozenset({ast.unparse(node.iter.args[2])}) if arguments[2:] and isinstance(node.iter, ast.Call) else frozenset()
+        kinds |= {"full"} if full else frozenset()
+        index = Value(dims=(), dtype="int64" if wide else "int32", kinds=kinds, steps=steps)
+        self._loops += 1
+        for _ in range(2):
+            if isinstance(node.target, ast.Name):
+                self._env[node.target.id] = index
+            self._branches(node.body, [])
+        self._loops -= 1
+        self._block(node.orelse)
+
+    def _full_tiles(self, call: ast.Call) -> bool:
+        """Return whether a loop's end is rounded down, so that all its tiles are full: `range(0, n // B * B, B)`."""
+        stop = call.args[0] if len(call.args) == 1 else call.args[1] if call.args else None
+        if isinstance(stop, ast.Name):
+            stop = self.source.assigned(stop) or stop
+        if stop is None:
+            return False
+        calls = [n for n in ast.walk(stop) if isinstance(n, ast.Call)]
+        known = all(self.source.names.language(c.func) == "cdiv" or _is_cdiv(c.func) for c in calls)
+        rounded = any(isinstance(n, ast.BinOp) and isinstance(n.op, (ast.FloorDiv, ast.Mod)) for n in ast.walk(stop))
+        ceiling = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add) for n in ast.walk(stop))
+        return not known or (rounded and not ceiling)
+
+    def _assign(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
+        if isinstance(target, ast.Name):
+            self._env[target.id] = value
+            self._written[target.id] = ast.unparse(expression)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            parts = expression.elts if isinstance(expression, ast.Tuple) else []
+            for i, element in enumerate(target.elts):
+                # tl.max(return_indices=True) and the like give blocks of one shape; of a helper nothing is known
+                self._assign(element, expression, self.value(parts[i]) if len(parts) == len(target.elts) else value)
+
+    # --------------------------------------------------------------------------------------- expressions
+
+    def value(self, node: ast.expr) -> Value:
+        """Return what is known of an expression at this point of the kernel, and keep the accesses in it."""
+        if isinstance(node, ast.Constant):
+            return _constant(node.value)
+        if isinstance(node, ast.Name):
+            return self._env[node.id] if node.id in self._env else self._global(node)
+        if isinstance(node, ast.BinOp):
+            return self._binary(node, self.value(node.left), self.value(node.right))
+        if isinstance(node, ast.UnaryOp):
+            return self._unary(node)
+        if isinstance(node, ast.BoolOp):
+            return combined([self.value(v) for v in node.values], dtype="bool")
+        if isinstance(node, ast.Compare):
+            return self._compare(node)
+        if isinstance(node, ast.IfExp):
+            self.value(node.test)
+            return join(self.value(node.body), self.value(node.orelse))
+        if isinstance(node, ast.Subscript):
+            return self._index(node)
+        if isinstance(node, ast.Attribute):
+            value = self.value(node.value) if isinstance(node.value, (ast.Name, ast.Call)) else UNKNOWN
+            return value.mapped(dims=value.dims[::-1]) if node.attr == "T" and value.dims else UNKNOWN
+        if isinstance(node, ast.Call):
+            return self._calls.value(node)
+        if isinstance(node, (ast.Tuple, ast.List)):
+            for element in node.elts:
+                self.value(element)
+        return UNKNOWN
+
+    def _global(self, node: ast.Name) -> Value:
+        number = self.source.literal(node)
+        if isinstance(number, (int, float)) and not isinstance(number, bool):
+            return replace(_constant(number), kinds=frozenset({"constant"}))
+        return UNKNOWN
+
+    def _unary(self, node: ast.UnaryOp) -> Value:
+        value = self.value(node.operand)
+        if isinstance(node.op, ast.USub) and value.number is not None:
+            return replace(value, number=-value.number)
+        return value.mapped(**({"dtype": "bool"} if isinstance(node.op, ast.Not) else {}))
+
+    def _binary(self, node: ast.BinOp, left: Value, right: Value) -> Value:
+        out = combined([left, right])
+        if left.number is not None and right.number is not None:
+            folded = self.source.literal(node)
+            return replace(out, number=folded if isinstance(folded, (int, float)) else None, kinds=left.kinds | right.kinds)
+        op = node.op
+        if isinstance(op, (ast.Add, ast.Sub)):
+            out = replace(
+                out, base=left.base or right.base, product=left.product or right.product, steps=left.steps | right.steps
+            )
+            out = _tiled(node, out, left, right)
+            out = replace(out, filled=filled_after_sum(left, right))
+        elif isinstance(op, ast.Mult):
+            out = self._multiplied(node, out, left, right)
+        elif isinstance(op, (ast.Mod, ast.FloorDiv)):
+            out = out.on_axes(safe=True) if isinstance(op, ast.Mod) else out
+        elif isinstance(op, ast.Div):
+            out = replace(out, dtype="float32" if "float" not in out.dtype and left.integer and right.integer else out.dtype)
+        elif isinstance(op, ast.MatMult):
+            return UNKNOWN
+        return out
+
+    def _multiplied(self, node: ast.BinOp, out: Value, left: Value, right: Value) -> Value:
+        out = replace(out, product=left.product or right.product)
+        if "bool" in (left.dtype, right.dtype):
+            out = replace(out, filled=NOTHING, undefined=frozenset())
+        for index, stride, place, factor in ((left, right, node.left, node.right), (right, left, node.right, node.left)):
+            if index.scalar and index.kinds & {"program", "loop"} and _counts(place):
+                run_time = frozenset() if stride.kinds <= {"constant"} or _is_named_constant(stride) else frozenset({"stride"})
+                out = replace(out, steps=out.steps | {ast.unparse(factor)}, kinds=out.kinds | run_time)
+        for index, stride in ((left, right), (right, left)):
+            if "program" in index.kinds and index.dtype == "int32" and _is_run_time(stride) and out.dtype != "int64":
+                return replace(out, product=out.product or node)
+        return out
+
+    def _advanced(self, node: ast.AugAssign, value: Value) -> Value:
+        """`pointers += BLOCK_K * stride` in a loop: the axis of BLOCK_K is one of tiles."""
+        names = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
+        if value.dims is None or not value.base or not self._loops:
+            return value
+        dims = tuple(frozenset(replace(a, tiled=a.tiled or a.size in names) for a in d) for d in value.dims)
+        return replace(value, dims=dims)
+
+    def _compare(self, node: ast.Compare) -> Value:
+        values = [self.value(v) for v in (node.left, *node.comparators)]
+        for i, op in enumerate(node.ops):
+            upper = i + isinstance(op, (ast.Lt, ast.LtE))
+            block, bound = values[2 * i + 1 - upper], values[upper]
+            if isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) and bound.scalar and bound.kinds & {"parameter", "constant"}:
+                self.bounded |= {axis for axis in block.axes if f"name:{axis.size}" not in bound.kinds}
+        return combined(values, dtype="bool", filled=NOTHING)
+
+    def _index(self, node: ast.Subscript) -> Value:
+        value = self.value(node.value)
+        if value.dims is None:
+            return UNKNOWN
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        dims, rest = [], list(value.dims)
+        for part in parts:
+            if isinstance(part, ast.Constant) and part.value is None:
+                dims.append(NOTHING)
+            elif isinstance(part, ast.Slice) and rest:
+                dims.append(rest.pop(0))
+            else:
+                return UNKNOWN
+        return replace(value, dims=(*dims, *rest))
+
+    def address(self, node: ast.expr | None) -> str:
+        """Return an address as written, a name standing for what it was last assigned."""
+        text = ast.unparse(node) if node is not None else ""
+        return self._written.get(text, text)
+
+    def ends_inside(self, axis: Axis) -> bool:
+        """Return whether an axis may end inside a block: it is compared with a length somewhere, or comes in tiles of a
+        size that is named as a block. Tiles of other sizes (heads) are mostly exact.
+        """
+        if axis.safe:
+            return False
+        again = ((b.size, b.moved) == (axis.size, axis.moved) for b in self.bounded)
+        if axis in self.bounded or (axis.inline and any(again)):
+            return True
+        return axis.tiled and _BLOCK.fullmatch(axis.size) is not None
+
+    def __repr__(self) -> str:
+        return f"Flow({self.kernel.name}: {len(self.accesses)} accesses)"
+
+
+def _parameter(parameter: Parameter, helper: bool) -> Value:
+    dtype = parameter.annotation.split(".")[-1]
+    known = dtype if dtype.removeprefix("u").startswith(("int", "float", "bfloat")) and dtype != "int" else ""
+    if parameter.constant:
+        return Value(dims=(), kinds=frozenset({"constant", f"name:{parameter.name}"}))
+    kinds = frozenset({"parameter", f"name:{parameter.name}"})
+    return Value(dims=None if helper else (), dtype=known, base=parameter.name, kinds=kinds)
+
+
+def _constant(value: object) -> Value:
+    if isinstance(value, bool) or value is None or not isinstance(value, (int, float)):
+        return Value(dims=())
+    return Value(dims=(), number=value, dtype="int32" if isinstance(value, int) else "float32")
+
+
+def _is_run_time(value: Value) -> bool:
+    """A size or stride of the launch: 32 bits wide unless it is itself beyond 2³¹."""
+    return value.scalar and "parameter" in value.kinds and value.dtype in ("", "int32") and "load" not in value.kinds
+
+
+def _tiled(node: ast.BinOp, out: Value, left: Value, right: Value) -> Value:
+    """`program * BLOCK + tl.arange(0, BLOCK)`: the axis is moved, and of BLOCK becomes one of tiles."""
+    for block, offset, written in ((left, right, node.right), (right, left, node.left)):
+        if block.dims and offset.scalar and offset.kinds & {"program", "loop"} and out.dims is not None:
+            text = ast.unparse(written)
+            return replace(out, dims=tuple(frozenset(_tile(a, offset, text) for a in d) for d in out.dims))
+    return out
+
+
+def _tile(axis: Axis, offset: Value, written: str) -> Axis:
+    tiled = axis.size in offset.steps
+    moved = tiled or not (offset.base or "stride" in offset.kinds)
+    return replace(
+        axis, moved=axis.moved + written if moved else axis.moved, tiled=axis.tiled or tiled,
+        safe=axis.safe or (tiled and "full" in offset.kinds),
+    )  # fmt: skip
+
+
+def _counts(index: ast.expr) -> bool:
+    """A name or a call, perhaps with a number added, counts tiles; a sum of products is the number of a row."""
+    if isinstance(index, ast.BinOp) and isinstance(index.op, (ast.Add, ast.Sub)):
+        return isinstance(index.right, ast.Constant) or isinstance(index.left, ast.Constant)
+    return isinstance(index, (ast.Name, ast.Call))
+
+
+def _is_named_constant(value: Value) -> bool:
+    return "constant" in value.kinds and "parameter" not in value.kinds and "load" not in value.kinds
+
+
+def _is_cdiv(function: ast.expr) -> bool:
+    return isinstance(function, (ast.Name, ast.Attribute)) and ast.unparse(function).split(".")[-1] in ("cdiv", "min", "max")
+
