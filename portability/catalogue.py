@@ -13,6 +13,7 @@ from portability.matrix import Matrix, MatrixError, Samples
 from portability.model import DEFAULT_ENVIRONMENT, CaseInfo, Cell, Evidence, SampleInfo, Target, from_json, to_json
 from portability.tomltable import nearest
 
+HALF = "float16"
 AS = ".as."  # in a sample's name: interpreted with the blocks of the target that follows
 
 
@@ -120,9 +121,14 @@ def _dtypes(case: CaseInfo, target: Target, selection: Selection) -> list[str]:
     taken = [d for d in case.dtypes if _named(selection.dtypes, d)]
     if target.evidence is Evidence.NONE:
         return [] if case.group else taken[:1]  # one cell a kernel says that the column is missing, and why
-    if selection.samples is Samples.FULL or selection.dtypes or not case.group:
+    if selection.samples is Samples.FULL or selection.dtypes:
         return taken
-    return taken[:1]
+    if case.group:
+        return taken[:1]
+    if target.evidence.executes:
+        return taken
+    # Where only a compiler speaks, the first dtype and a half-precision one stand for the others without --full.
+    return [d for d in taken if d == taken[0] or d == HALF]
 
 
 def _samples(case: CaseInfo, dtype: str, target: Target, selection: Selection) -> Iterator[str]:

@@ -1,0 +1,69 @@
+"""Who may import whom, and what a table may cost to import."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "portability"
+LIGHT = (
+    "model", "matrix", "expectations", "validation", "results", "writer", "merge", "table", "report", "render", "diff",
+    "cli", "plugin", "catalogue", "harness", "pool", "kernel", "backend", "environments", "provenance", "testing",
+    "commands.run", "commands.table", "commands.doctor", "commands.explain", "commands.merge", "commands.diff",
+    "commands.history", "commands.env", "commands.lint",
+)  # fmt: skip
+# module -> the modules of the engine that it may import at its top
+ALLOWED = {
+    "model": set(),
+    "kernel": {"model"},
+    "backend": {"kernel", "model"},
+    "expectations": {"model"},
+    "results": {"model", "expectations"},
+    "merge": {"model", "results"},
+}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield the modules that a file imports at its top, of this package, without the prefix."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "portability":
+            inner = node.module.partition(".")[2]
+            yield from [inner] if inner else [alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            yield from (a.name.partition(".")[2] for a in node.names if a.name.startswith("portability."))
+
+
+@pytest.mark.parametrize("module", ALLOWED)
+def test_the_base_imports_nothing_above_it(module: str) -> None:
+    """Nouns know nothing of what uses them."""
+    assert set(imported(PACKAGE / f"{module}.py")) <= ALLOWED[module]
+
+
+def test_kernels_import_only_the_case() -> None:
+    """A kernel file can be copied out of here with what it needs from one module."""
+    for path in (ROOT / "kernels").rglob("*.py"):
+        of_engine = {m for m in imported(path) if not m.startswith("kernels")}
+        assert of_engine <= {"kernel"}, path
+
+
+def test_the_engine_names_no_kernel_and_no_adapter() -> None:
+    """Cases and adapters are found: an engine that names one would have to be edited for the next."""
+    for path in PACKAGE.glob("*.py"):
+        named = {m for m in imported(path) if m.startswith(("kernels.", "backends."))}
+        assert not named, path
+
+
+def test_what_needs_no_compiler_imports_none() -> None:
+    """Tables, look-ups and the plugin work where neither torch nor triton is."""
+    modules = [f"portability.{m}" for m in LIGHT if (PACKAGE / f"{m.replace('.', '/')}.py").exists()]
+    assert len(modules) > len(LIGHT) - 3, "the list above is of modules that exist"
+    code = f"import sys, importlib\nfor m in {modules!r}: importlib.import_module(m)\n"
+    code += "print([m for m in ('torch', 'triton', 'numpy') if m in sys.modules])"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert made.stdout.strip() == "[]"
