@@ -127,7 +127,7 @@ def view_of(case: CaseInfo) -> View:
 def square(entries: Iterable[Entry]) -> Square:
     """Return what the entries, one a cell, come to."""
     entries = list(entries)
-    counted = [e for e in entries if not _refused(e)]
+    counted = [e for e in entries if not refused(e)]
     tried = [e for e in counted if e.tried]
     outcomes = Counter(str(e.observation.outcome) for e in counted)
     return Square(
@@ -142,8 +142,8 @@ def square(entries: Iterable[Entry]) -> Square:
     )
 
 
-def _refused(entry: Entry) -> bool:
-    """Whether a dtype that the adapter does not claim was refused, as it should be."""
+def refused(entry: Entry) -> bool:
+    """Return whether a dtype that the adapter does not claim was refused, as it should be."""
     return (
         entry.verdict.standing is Standing.AS_EXPECTED
         and entry.verdict.expectation is None
@@ -190,7 +190,7 @@ def grid(merged: Merged, view: View, by: Sequence[str] = (), omit: Collection[st
     if unknown:
         raise TableError(f"rows cannot be grouped by {unknown[0]!r}; they can by {', '.join(FIELDS)}")
     cases = {c.name: c for c in merged.cases if view_of(c) is view}
-    columns = _columns(merged.targets, omit)
+    columns = columns_of(merged.targets, omit)
     place = {(c.target, c.environment): i for i, c in enumerate(columns)}
     rows: dict[tuple[str, ...], list[list[Entry]]] = {}
     for cell, entries in merged.cells.items():
@@ -205,7 +205,8 @@ def grid(merged: Merged, view: View, by: Sequence[str] = (), omit: Collection[st
     return Grid(view, by, tuple(columns), tuple(found), tuple(totals))
 
 
-def _columns(targets: Sequence[Target], omit: Collection[str]) -> list[Column]:
+def columns_of(targets: Sequence[Target], omit: Collection[str] = ()) -> list[Column]:
+    """Return a column a target and environment, without the targets left out."""
     return [
         Column(t.id, t.environment, t.backend, t.title, t.evidence, t.why, t.remedy)
         for t in targets

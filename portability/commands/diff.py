@@ -18,11 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
-    parser.add_argument("--format", default="terminal", choices=("terminal", "markdown"))
+    parser.add_argument("--format", default="terminal", choices=("terminal", "markdown", "json"))
 
 
 def main(args: argparse.Namespace) -> int:
     """Compare and print."""
     found = differences.diff(merge(read_runs(args.old)), merge(read_runs(args.new)))
-    print(render.render_sections(found.sections, args.format))
+    print(render.render_sections(found.sections, args.format), end="")
     return found.exit_code
