@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import ClassVar
 
 from portability.backend import FLOATS, INTEGERS, Backend, Session
 from portability.model import Evidence, Target
@@ -18,8 +19,8 @@ class Interpreter(Backend):
     name = "interpreter"
     device = "cpu"
     targets = ("interpreter",)
-    titles = {"interpreter": "interpreter"}
-    dtypes = {"*": (*FLOATS, *FLOAT8, *INTEGERS, "uint16", "uint32", "uint64")}
+    titles: ClassVar[Mapping[str, str]] = {"interpreter": "interpreter"}
+    dtypes: ClassVar[Mapping[str, Sequence[str]]] = {"*": (*FLOATS, *FLOAT8, *INTEGERS, "uint16", "uint32", "uint64")}
 
     def status(self) -> Sequence[Target]:
         """Return the one target: interpreted, where torch and Triton can be imported."""

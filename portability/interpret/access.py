@@ -1,4 +1,4 @@
-"""Loads, stores and atomics of the checked interpreter: what is outside is not touched, what is undefined is poisoned."""
+"""Loads, stores and atomics: what is outside is not touched, what is undefined is poisoned."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Access:
     """What a program's loads, stores and atomics do.
 
     poison       0 or 1: what undefined lanes hold
-    last_wins    of lanes of one store that write one element; False makes the first win, which no target promises either
+    last_wins    of the lanes of one store that write one element; False makes the first win: no target promises either
     observers    called as `observer(kind, addresses, lanes, size, values)` for every access, with plain addresses
     watched      above 0 inside a `while` loop: stores then count `changes` of memory
     """
@@ -90,7 +90,7 @@ class Access:
         self.report.problem(Outcome.OUT_OF_BOUNDS, stray.code, f"{kind} of {stray.describe()}")
 
     def load(self, pointers: Handle, mask: Array | None, other: Handle | None, atomic: bool = False) -> Handle:
-        """Return the elements at `pointers`; lanes off and lanes outside hold `other`, without which they are poisoned."""
+        """Return the elements at `pointers`. Lanes off hold `other` or, without it, poison; lanes outside poison."""
         dtype = pointers.get_element_ty()
         kind = numpy_dtype(dtype)
         wanted = _everywhere(pointers.data.shape) if mask is None else mask
@@ -186,7 +186,7 @@ class Access:
 
 
 def _operation(name: str, dtype: str) -> Callable[[Array, Array], Array]:
-    """Return new = f(old, value) on what a type is held in: the atomics that Triton's interpreter lacks or gets wrong."""
+    """Return new = f(old, value) on what a type is held in, for the atomics that Triton's interpreter lacks."""
     plain: dict[str, Callable[[Array, Array], Array]] = {
         "ADD": np.add, "FADD": np.add, "AND": np.bitwise_and, "OR": np.bitwise_or, "XOR": np.bitwise_xor,
         "MAX": np.maximum, "UMAX": np.maximum, "MIN": np.minimum, "UMIN": np.minimum,

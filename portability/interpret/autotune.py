@@ -13,7 +13,7 @@ class Tuning(Protocol):
 
 
 def tuned(session: Tuning, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run an autotuned kernel: with the first configuration that pruning leaves, or with all of them and then the first.
+    """Run an autotuned kernel with the first configuration that pruning leaves, or with all and then the first.
 
     "all" does what tuning does on a device: each configuration runs on the caller's tensors between `pre_hook` (which
     resets `reset_to_zero` and keeps `restore_value`) and `post_hook`, so that a kernel that adds to its output without

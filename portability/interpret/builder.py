@@ -4,6 +4,8 @@ Triton's interpreter computes bfloat16 and float8 on their raw bits, rounds wron
 address through. Each method of these classes has the name and the arguments that Triton's front end calls.
 """
 
+# ruff: noqa: D102 - these methods have the names, arguments and meaning of Triton's builder
+
 from __future__ import annotations
 
 import dataclasses

@@ -1,5 +1,7 @@
 """Casts: rounded once, to nearest even unless the kernel asks for toward zero; floats out of range saturate."""
 
+# ruff: noqa: D102 - these methods have the names, arguments and meaning of Triton's builder
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """Operations from lanes to lanes, with right narrow formats."""
 
+# ruff: noqa: D102 - these methods have the names, arguments and meaning of Triton's builder
+
 from __future__ import annotations
 
 from collections.abc import Callable

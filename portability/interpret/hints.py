@@ -1,7 +1,7 @@
 """What a kernel promises the compiler about a tensor, held against the values: a false promise gives wrong code.
 
 `tl.multiple_of`, `tl.max_contiguous` and `tl.max_constancy` mean what Triton's axis analysis takes them for
-(`AxisInfo.h`): along each axis, values fall into runs of consecutive numbers, and the first of each run is the multiple.
+(`AxisInfo.h`): along each axis, values fall into runs of consecutive numbers, and the first of a run is the multiple.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import triton.language as tl
 from numpy.typing import NDArray
 
+from portability.interpret.blocks import plain
 from portability.interpret.undefined import lanes_of
 
 Array = NDArray[Any]
@@ -31,7 +32,7 @@ class Hints:
 
     def max_contiguous(self, input: Any, values: Any, **_: Any) -> Any:
         """Along each axis, each aligned group of the axis's value is a run of consecutive numbers."""
-        return self._check(input, values, "max-contiguous", lambda lines, size, step: _not_stepping(lines, size, step))
+        return self._check(input, values, "max-contiguous", _not_stepping)
 
     def max_constancy(self, input: Any, values: Any, **_: Any) -> Any:
         """Along each axis, each aligned group of the axis's value is one number."""
@@ -41,7 +42,7 @@ class Hints:
         if not isinstance(input, tl.tensor):
             return input  # a loop's variable or a constant
         data = input.handle.data
-        sizes = [int(getattr(v, "value", v)) for v in (values if isinstance(values, (list, tuple)) else [values])]
+        sizes = [int(plain(v)) for v in (values if isinstance(values, (list, tuple)) else [values])]
         if len(sizes) != max(1, len(input.shape)):
             raise ValueError(
                 f"{name.replace('-', '_')}: {len(sizes)} values for a tensor of {len(input.shape)} dimensions"
@@ -67,7 +68,7 @@ def _known(lanes: Array, handle: Any) -> Array:
 def _not_multiple(lines: Array, size: int, step: int) -> Array:
     first = np.ones(lines.shape, dtype=bool)
     first[..., 1:] = lines[..., 1:] - lines[..., :-1] != np.asarray(step).astype(lines.dtype)
-    return first & (lines % np.asarray(size).astype(lines.dtype) != 0)
+    return np.asarray(first & (lines % np.asarray(size).astype(lines.dtype) != 0))
 
 
 def _not_stepping(lines: Array, size: int, step: int) -> Array:

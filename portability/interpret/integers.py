@@ -1,5 +1,7 @@
 """Integer arithmetic, and the warnings about what Python, constants and targets do differently."""
 
+# ruff: noqa: D102 - these methods have the names, arguments and meaning of Triton's builder
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -24,9 +24,9 @@ from portability.interpret.builder import CheckedBuilder
 from portability.interpret.hints import Hints
 from portability.interpret.internals import JITFunction, TensorHandle, TritonSemantic, is_builtin
 from portability.interpret.libdevice import emulated
-from portability.interpret.scan import Scanner
 from portability.interpret.rewrite import rewrite
 from portability.interpret.runtime import Runtime, static_range
+from portability.interpret.scan import Scanner
 
 _MISSING = object()
 
@@ -135,20 +135,17 @@ class Language:
             yield tl.tensor, name, self._functions_of_compiler()[name]
 
     def _method(self, jit: Any) -> Callable[..., Any]:
-        return lambda this, *args, **kwargs: self.function(jit)(this, *args, **kwargs)
+        return lambda *args, **kwargs: self.function(jit)(*args, **kwargs)  # noqa: PLW0108 - a function, to be bound
 
     def _scalars(self) -> Iterator[tuple[Any, str, Any]]:
         """What Python asks of a tensor or type, and the compiler answers by other means."""
         yield tl.tensor, "__index__", lambda this: int(this.handle.data.item())
-        yield (
-            tl.tensor,
-            "__bool__",
-            lambda this: True,
-        )  # the front end asks `if other`; conditions are `Runtime.condition`
+        # The front end asks `if other` to know whether it was given; a kernel's conditions go through the runtime.
+        yield tl.tensor, "__bool__", lambda _: True
         yield tl.tensor, "__repr__", lambda this: repr(this.handle.data)
         yield tl.tensor, "__str__", lambda this: str(this.handle.data)
         yield tl.tensor, "T", property(_transposed)
-        yield tl.dtype, "to_ir", lambda this, builder: this  # a type is its own representation
+        yield tl.dtype, "to_ir", lambda this, _: this  # a type is its own representation
         if hasattr(tl, "condition"):
             yield tl.condition, "__bool__", lambda this: self.runtime.condition(this.condition)
 

@@ -53,12 +53,12 @@ def compute(symbol: str, args: list[Array]) -> Array:
     cast = conversion(name)
     if cast is not None:
         return converted(*cast, args[0])
-    for name in (name, name.removesuffix("f"), name.removesuffix("d"), name.removesuffix("ll")):
-        if name in INTEGERS:
-            return np.asarray(INTEGERS[name](*args))
-        if name in FLOATS:
+    for key in (name, name.removesuffix("f"), name.removesuffix("d"), name.removesuffix("ll")):
+        if key in INTEGERS:
+            return np.asarray(INTEGERS[key](*args))
+        if key in FLOATS:
             kind = next(a.dtype for a in args if a.dtype.kind == "f")
-            values = np.asarray(FLOATS[name](*(a.astype(np.float64) if a.dtype.kind == "f" else a for a in args)))
+            values = np.asarray(FLOATS[key](*(a.astype(np.float64) if a.dtype.kind == "f" else a for a in args)))
             return values.astype(kind) if values.dtype.kind == "f" else values
     raise Unsupported(f"{symbol} is not computed by the interpreter")
 
@@ -162,7 +162,8 @@ FLOATS: dict[str, Function] = {
     "rcbrt": lambda x: 1 / np.cbrt(x), "fma": lambda x, y, z: x * y + z, "remainder": _each(math.remainder),
     "fdim": lambda x, y: np.where(np.isnan(x) | np.isnan(y), np.nan, np.maximum(x - y, 0)),
     "ldexp": np.ldexp, "scalbn": np.ldexp, "logb": _exponent, "ilogb": _ilogb, "isnan": _flag(np.isnan),
-    "isinf": _flag(np.isinf), "signbit": _flag(np.signbit), "finite": _flag(np.isfinite), "isfinite": _flag(np.isfinite),
+    "isinf": _flag(np.isinf), "signbit": _flag(np.signbit), "finite": _flag(np.isfinite),
+    "isfinite": _flag(np.isfinite),
     "erf": _torch(torch.special.erf), "erfinv": _torch(torch.special.erfinv), "erfc": _torch(torch.special.erfc),
     "erfcx": _torch(torch.special.erfcx), "normcdf": _torch(torch.special.ndtr),
     "normcdfinv": _torch(torch.special.ndtri),

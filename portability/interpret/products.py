@@ -39,7 +39,8 @@ class Products(Elementwise):
         if self.report.warns("dot-minimum"):
             for least, targets in self.targets.dot_minimum(a.dtype, b.dtype).items():
                 if (rows, columns, depth) != tuple(max(p) for p in zip((rows, columns, depth), least, strict=True)):
-                    message = f"dot of {rows}×{depth} and {depth}×{columns} {a.dtype.name}: M, N, K of at least {least} are needed"
+                    shapes = f"{rows}×{depth} and {depth}×{columns} {a.dtype.name}"
+                    message = f"dot of {shapes}: M, N and K of at least {least} are needed"
                     self.report.warn("dot-minimum", message, targets)
         if a.dtype.name == "fp32" and input_precision.name != "IEEE":
             self._precision_differs(input_precision.name)

@@ -72,7 +72,10 @@ class StoreLog:
             return []
         bits = np.concatenate([v.astype(np.uint64) for v in self._values])[order]
         ends = np.append(starts[1:], len(address))
-        groups = [(int(address[a]), store[a:b].tolist(), bits[a:b].tolist()) for a, b in zip(starts[several], ends[several], strict=True)]
+        groups = [
+            (int(address[a]), store[a:b].tolist(), bits[a:b].tolist())
+            for a, b in zip(starts[several], ends[several], strict=True)
+        ]
         return self._judged(groups)
 
     def _judged(self, groups: list[tuple[int, list[int], list[int]]]) -> list[Problem]:

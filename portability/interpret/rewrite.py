@@ -6,6 +6,8 @@ such place becomes a call of a `Runtime` method. File, lines and globals stay th
 breakpoints and reports show the kernel as it is written; nothing is put into the globals.
 """
 
+# ruff: noqa: D102 - these methods have the names and meaning of ast's visitor
+
 from __future__ import annotations
 
 import ast
@@ -34,8 +36,8 @@ class Rewriter(ast.NodeTransformer):
         # a < b < c: every operand once, in a cell of its own, then the lane-wise conjunction of the pairs
         values = [node.left, *node.comparators]
         names = [f"__compared_{node.lineno}_{node.col_offset}_{i}" for i in range(len(values))]
-        kept = [ast.NamedExpr(ast.Name(n, ast.Store()), v) for n, v in zip(names, values, strict=True)]
-        pairs = [
+        kept: list[ast.expr] = [ast.NamedExpr(ast.Name(n, ast.Store()), v) for n, v in zip(names, values, strict=True)]
+        pairs: list[ast.expr] = [
             ast.Compare(ast.Name(names[i], ast.Load()), [op], [ast.Name(names[i + 1], ast.Load())])
             for i, op in enumerate(node.ops)
         ]
@@ -102,12 +104,11 @@ def rewrite(jit: Any, runtime: Any, substitute: Callable[[Any], Any]) -> Callabl
     definition = Rewriter().visit(definition)
     _bare(definition)
     cells = {RUNTIME: runtime, **_substituted(function, substitute, runtime), **_captured(function)}
-    factory = ast.FunctionDef(
-        name="__factory__", args=_parameters(list(cells)), decorator_list=[], returns=None, type_comment=None,
-        body=[definition, ast.Return(ast.Name(definition.name, ast.Load()))],
-        **({"type_params": []} if "type_params" in ast.FunctionDef._fields else {}),
-    )  # fmt: skip
-    module = ast.fix_missing_locations(ast.Module([ast.copy_location(factory, definition)], []))
+    module = ast.parse(f"def __factory__({', '.join(cells)}): return {definition.name}")
+    factory = module.body[0]
+    assert isinstance(factory, ast.FunctionDef)
+    factory.body.insert(0, definition)
+    ast.fix_missing_locations(module)
     made: dict[str, Any] = {}
     exec(compile(module, function.__code__.co_filename, "exec"), function.__globals__, made)
     rewritten = made["__factory__"](**cells)
@@ -124,12 +125,6 @@ def _bare(definition: ast.FunctionDef) -> None:
     # The number of defaults must stay; their values are put back afterwards.
     arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
     arguments.kw_defaults = [d and ast.Constant(None) for d in arguments.kw_defaults]
-
-
-def _parameters(names: list[str]) -> ast.arguments:
-    return ast.arguments(
-        posonlyargs=[], args=[ast.arg(n) for n in names], kwonlyargs=[], kw_defaults=[], defaults=[]
-    )  # fmt: skip
 
 
 def _captured(function: Callable[..., Any]) -> dict[str, Any]:

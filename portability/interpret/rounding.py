@@ -109,8 +109,8 @@ def converted(source: str, destination: str, mode: str, values: Array) -> Array:
         whole = TO_INTEGER[mode](values.astype(np.float64))
         inside = (whole >= float(info.min)) & (whole < float(info.max) + (1 if info.bits == 32 else 0))
         edge = np.where(np.isnan(whole), 0, np.where(whole < 0, info.min, info.max)).astype(kind)
-        return np.where(inside, np.where(inside, whole, 0).astype(kind), edge)
-    near = values.view(TYPES[source]).astype(kind)
+        return np.asarray(np.where(inside, np.where(inside, whole, 0).astype(kind), edge))
+    near: Array = values.view(TYPES[source]).astype(kind)
     if mode == "rn":
         return near
 

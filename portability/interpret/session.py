@@ -34,8 +34,8 @@ class Interpretation(Session):
     """An opened interpreter.
 
     program_seconds  the most that one program may spend in `while` loops before it is a `SpinTimeout`
-    configs          which configurations an autotuned kernel runs with: "first" of those left after pruning, or "all" in
-                     turn, as tuning does on a device, before the first runs for good
+    configs          which configurations an autotuned kernel runs with: the "first" of those left after pruning, or
+                     "all" in turn, as tuning does on a device, before the first runs for good
     sample_grid      the most programs of a launch that are run; the others are left out and a warning says so
     trace            whether races are explained
     """

@@ -68,8 +68,8 @@ class Trace:
                 first, second = sorted((int(order[clash[0]]), int(order[clash[0] + 1])))
                 yield Problem(
                     Outcome.RACE, "store-collision",
-                    f"{self._report.kernel}: lanes {first} and {second} of one store write different values to {element}, "
-                    f"program {event.program}",
+                    f"{self._report.kernel}: lanes {first} and {second} of one store write different values to "
+                    f"{element}, program {event.program}",
                     written(event.place),
                 )  # fmt: skip
 

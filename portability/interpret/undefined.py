@@ -38,7 +38,7 @@ def lanes_of(*handles: Handle) -> NDArray[np.bool_] | None:
     found = [h.attr[KEY].lanes for h in handles if KEY in h.attr]
     if not found:
         return None
-    lanes = found[0]
+    lanes: NDArray[np.bool_] = found[0]
     for more in found[1:]:
         lanes = lanes | more
     return lanes

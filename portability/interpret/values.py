@@ -71,7 +71,7 @@ def _decoded(name: str) -> Floats:
         value[0x80] = np.nan
     elif form.nan is not None:
         value[[form.nan, form.nan | 0x80]] = np.nan
-    table = value.astype(np.float32)
+    table: Floats = value.astype(np.float32)
     table.flags.writeable = False
     return table
 
@@ -93,7 +93,7 @@ def widen(bits: Bits, name: str) -> Floats:
     """Return float32 values of `bits` (uint16 of "bf16", uint8 of the float8 formats); exact."""
     if name == "bf16":
         return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return _decoded(name)[bits]
+    return np.asarray(_decoded(name)[bits])
 
 
 def narrow(values: Floats, name: str, toward_zero: bool = False) -> Bits:
@@ -105,8 +105,8 @@ def saturated(values: Floats, name: str) -> NDArray[np.bool_]:
     """Return where a value is past the range of a float8 format, so that targets may give infinity or NaN instead."""
     ladder = _ladder(name)[0]
     tie = ladder[-1] + (ladder[-1] - ladder[-2]) / 2
-    size = np.abs(values)
-    return size > tie if len(ladder) % 2 else size >= tie  # a tie goes to the even code, which may be the largest
+    even = len(ladder) % 2 == 1  # a tie goes to the even code: is that the largest one?
+    return np.asarray(np.abs(values) > tie if even else np.abs(values) >= tie)
 
 
 def _bfloat16(values: Floats, toward_zero: bool) -> Bits:
@@ -141,7 +141,7 @@ def _float8(values: Floats, name: str, toward_zero: bool) -> Bits:
 
 
 def float16_toward_zero(values: Floats) -> Floats:
-    """Return `values` as float16, rounded toward zero: never past the value, and the largest finite one for an overflow."""
+    """Return `values` as float16, rounded toward zero: an overflow gives the largest finite value."""
     near = values.astype(np.float16)
     past = np.abs(near.astype(np.float64)) > np.abs(values.astype(np.float64))
     return np.where(past & ~np.isinf(values), np.nextafter(near, np.float16(0)), near)
