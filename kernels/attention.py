@@ -22,8 +22,8 @@ def load_rows(ptr, start, stride, n_rows, BLOCK: tl.constexpr, D: tl.constexpr, 
 def fit_head(D, itemsize, blocks, lengths=("BLOCK_M", "BLOCK_N")):
     """Return the blocks for heads of D elements of `itemsize` bytes; `lengths` names those that count rows.
 
-    A table's blocks are for heads of up to 128 and operands of two bytes. Wider heads and operands take as many bytes in
-    shorter blocks.
+    A table's blocks are for heads of up to 128 and operands of two bytes; wider ones take as many bytes in shorter
+    blocks.
     """
     BLOCK_D = max(16, next_power_of_2(D))
     wider = max(1, BLOCK_D // 128) * max(1, itemsize // 2)

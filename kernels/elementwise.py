@@ -10,7 +10,7 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
-from portability.kernels.checks import FLOATS, check_device, check_dtype, differentiating, named
+from portability.kernels.checks import FLOATS, check_device, check_dtype, check_no_gradient, differentiating, named
 from portability.kernels.operations import compute, widen
 
 GRID_Y = 65_535  # the most programs along y (CUDA; the smallest limit of all targets)
@@ -143,6 +143,7 @@ def elementwise(
     name = f"elementwise {operation}"
     check_device(name, x=x, y=y)
     check_dtype(name, table[operation], x=x, y=y)
+    check_no_gradient(name, x=x, y=y)  # the named functions below have theirs
     out = torch.empty(_broadcast(name, x, y), dtype=x.dtype, device=x.device)
     blocks = blocks or blocks_for("elementwise_gelu" if y is None else "elementwise_add", x)
     launch_elementwise(operation, x, y, out, blocks)
@@ -170,7 +171,7 @@ def div(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch
 
 
 def maximum(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
-    """Return the larger of x and y, NaN if either is, broadcast; not differentiable. See `elementwise`."""
+    """Return the larger of x and y, NaN if either is, broadcast; refused where a gradient is asked for. See `elementwise`."""
     return elementwise("maximum", x, y, blocks)
 
 

@@ -21,7 +21,7 @@ from portability.kernels.attention import (
     per_head,
     qkv,
 )
-from portability.kernels.checks import FLOATS, differentiating, named
+from portability.kernels.checks import FLOATS, check_no_gradient, differentiating, named
 from portability.kernels.flash_attention_backward import flash_attention_backward
 
 LOG2_E = tl.constexpr(math.log2(math.e))
@@ -146,6 +146,7 @@ def flash_attention_with_lse(
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """Return `flash_attention` of the operands, and the log-sum-exp of each row: float32 (batch, heads, seq_q)."""
     check_attention("flash_attention", q, k, v, causal, scale)
+    check_no_gradient("flash_attention_with_lse", q=q, k=k, v=v)
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     lse = torch.empty((q.shape[0], q.shape[2], q.shape[1]), dtype=torch.float32, device=q.device)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -178,7 +179,7 @@ def _terms(q, k, v, causal, scale):
     def head(q, k, v, causal, scale):
         out, lse = attention_of_head(q, k, v.abs(), causal, scale)
         largest = (q.abs() @ k.abs().T * scale).amax(-1) if len(k) else torch.zeros_like(lse)
-        return out * (1 + 2 * largest[:, None]), lse.abs() + 1 + largest
+        return out * (1 + largest[:, None]), lse.abs() + 1 + largest
 
     return per_head(head, q, k, v, causal, scale)
 
@@ -208,7 +209,7 @@ CASE = KernelCase(
         Sample("1x131x2x64-causal", qkv(1, 131, 131, 2, 2, 64, causal=True), quick=True),
         Sample("1x128x2x32-causal", qkv(1, 128, 128, 2, 2, 32, causal=True)),
         Sample("1x1x6x64-gqa-over-129", qkv(1, 1, 129, 6, 2, 64, causal=True)),
-        Sample("2x65x6x16-gqa-over-200", qkv(2, 65, 200, 6, 2, 16, causal=True)),
+        Sample("1x35x6x16-gqa-over-100", qkv(1, 35, 100, 6, 2, 16, causal=True)),
         Sample("1x129x2x16-over-65-causal", qkv(1, 129, 65, 2, 2, 16, causal=True)),  # the first 64 rows see nothing
         Sample("1x5x2x16-over-0", qkv(1, 5, 0, 2, 2, 16)),  # no row sees anything
         Sample("1x70x2x80", qkv(1, 70, 70, 2, 2, 80)),

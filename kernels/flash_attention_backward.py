@@ -263,11 +263,11 @@ def _chain(*inputs):
 
 
 def _terms(*inputs):
-    """As in the forward pass, P is off by its exponent's error: that of a score, and that of lse."""
+    """As in the forward pass, exp turns the absolute error of a score into a relative one of P."""
 
     def head(dout, q, k, v, out, lse, causal, scale):
         exponent = (q.abs() @ k.abs().T * scale).amax(-1) if len(k) else torch.zeros_like(lse)
-        p = _probabilities(q, k, lse, causal, scale) * (1 + 2 * exponent + lse.abs().nan_to_num(posinf=0.0))[:, None]
+        p = _probabilities(q, k, lse, causal, scale) * (1 + exponent)[:, None]
         ds = p * (dout.abs() @ v.abs().T + (dout * out).abs().sum(-1, keepdim=True))
         return scale * ds @ k.abs(), scale * ds.T @ q.abs(), p.T @ dout.abs()
 
@@ -322,7 +322,7 @@ CASE = KernelCase(
         Sample("2x77x2x64", _saved(qkv(2, 77, 77, 2, 2, 64))),
         Sample("1x131x2x64-causal", _saved(qkv(1, 131, 131, 2, 2, 64, causal=True)), quick=True),
         Sample("1x128x2x32-causal", _saved(qkv(1, 128, 128, 2, 2, 32, causal=True))),
-        Sample("1x65x6x16-gqa-over-200", _saved(qkv(1, 65, 200, 6, 2, 16, causal=True))),
+        Sample("1x35x6x16-gqa-over-100", _saved(qkv(1, 35, 100, 6, 2, 16, causal=True))),
         Sample("1x129x2x16-over-65-causal", _saved(qkv(1, 129, 65, 2, 2, 16, causal=True))),
         Sample("1x5x2x16-over-0", _saved(qkv(1, 5, 0, 2, 2, 16))),
         Sample("1x70x2x80", _saved(qkv(1, 70, 70, 2, 2, 80))),

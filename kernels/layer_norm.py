@@ -15,6 +15,7 @@ from portability.kernels.checks import (
     check_device,
     check_dtype,
     check_last_stride,
+    check_no_gradient,
     check_shape,
     differentiating,
     named,
@@ -130,6 +131,7 @@ def layer_norm_with_moments(
     check_shape("layer_norm", weight=(weight, x.shape[-1:]), bias=(bias, x.shape[-1:]))
     check_contiguous("layer_norm", weight=weight, bias=bias)
     check_last_stride("layer_norm", x=x)
+    check_no_gradient("layer_norm", x=x, weight=weight, bias=bias)
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     mean, rstd = (torch.empty(x.shape[:-1], dtype=torch.float32, device=x.device) for _ in range(2))
     launch_layer_norm(x, weight, bias, eps, y, mean, rstd, blocks or blocks_for("layer_norm", x))

@@ -3,9 +3,12 @@
 import torch
 import triton
 import triton.language as tl
+from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape, named
+from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape, differentiating, named
+from portability.kernels.matmul_persistent import launch_matmul_persistent, takes
+from portability.kernels.operations import activate, grouped_tile
 
 FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
 # Operand dtype -> dtype of the result. A float8 result would lose what the accumulator has.
@@ -15,21 +18,9 @@ PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 
 
 @triton.jit
-def grouped_tile(pid, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
-    """Return the tile of program `pid`: columns within groups of GROUP_M rows, so that neighbours share operands in
-    the cache.
-    """
-    tiles_m = tl.cdiv(M, BLOCK_M)
-    tiles_in_group = GROUP_M * tl.cdiv(N, BLOCK_N)
-    first_m = pid // tiles_in_group * GROUP_M
-    group_m = tl.minimum(tiles_m - first_m, GROUP_M)  # the last group may be shorter
-    return first_m + pid % tiles_in_group % group_m, pid % tiles_in_group // group_m
-
-
-@triton.jit
 def matmul_kernel(
-    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
-    PRECISION: tl.constexpr, ACCUMULATOR: tl.constexpr,
+    a_ptr, b_ptr, bias_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
+    HAS_BIAS: tl.constexpr, ACTIVATION: tl.constexpr, PRECISION: tl.constexpr, ACCUMULATOR: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
     """Each program computes one BLOCK_M × BLOCK_N tile of c, over K in steps of BLOCK_K."""
@@ -50,28 +41,40 @@ def matmul_kernel(
         a_ptrs += step * stride_ak
         b_ptrs += step * stride_bk
 
-    c = accumulator.to(c_ptr.dtype.element_ty)
+    # The epilogue: what follows the product is done while it is still in registers, in its precision.
+    if HAS_BIAS:
+        accumulator += tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(ACCUMULATOR)
+    c = activate(accumulator, ACTIVATION).to(c_ptr.dtype.element_ty)
     tl.store(c_ptr + rows * stride_cm + columns * stride_cn, c, mask=(rows < M) & (columns < N))
 
 
-def launch_matmul(a, b, c, blocks, precision="ieee"):
-    """Write a @ b into `c`."""
+def launch_matmul(a, b, c, blocks, precision="ieee", bias=None, activation=""):
+    """Write activation(a @ b + bias) into `c`."""
     (M, K), N = a.shape, b.shape[1]
     if not M * N:
         return
+    given = {
+        "HAS_BIAS": bias is not None,
+        "ACTIVATION": activation,
+        "PRECISION": precision,
+        "ACCUMULATOR": tl.int32 if a.dtype is torch.int8 else tl.float32,
+    }
+    if blocks["PERSISTENT"] and takes(a) and takes(b) and takes(c):
+        launch_matmul_persistent(a, b, bias, c, blocks, given)
+        return
+    given |= {name: size for name, size in blocks.items() if name not in ("PERSISTENT", "PROGRAMS")}
     grid = (cdiv(M, blocks["BLOCK_M"]) * cdiv(N, blocks["BLOCK_N"]),)
-    accumulator = tl.int32 if a.dtype is torch.int8 else tl.float32
-    matmul_kernel[grid](
-        a, b, c, M, N, K, *a.stride(), *b.stride(), *c.stride(), PRECISION=precision, ACCUMULATOR=accumulator, **blocks
-    )  # fmt: skip
+    matmul_kernel[grid](a, b, bias, c, M, N, K, *a.stride(), *b.stride(), *c.stride(), **given)
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor, precision: str = "ieee", blocks: Blocks | None = None) -> torch.Tensor:
-    """Return a @ b, for a of (M, K) and b of (K, N) with any strides.
+    """Return a @ b, for a of (M, K) and b of (K, N) with any strides; differentiable for the floating dtypes of torch.
 
     float32 (in `precision`, one of PRECISIONS), float16 and bfloat16 give their own dtype, int8 gives int32, float8
     gives bfloat16. Raises `ValueError` for shapes and devices that do not fit, `TypeError` for dtypes.
     """
+    if differentiating(a, b):
+        return _Matmul.apply(a, b, precision, blocks)
     check_device("matmul", a=a, b=b)
     check_dtype("matmul", tuple(RESULT), a=a, b=b)
     check_shape("matmul", a=(a, ("M", "K")))
@@ -81,6 +84,25 @@ def matmul(a: torch.Tensor, b: torch.Tensor, precision: str = "ieee", blocks: Bl
     c = torch.empty((a.shape[0], b.shape[1]), dtype=RESULT[a.dtype], device=a.device)
     launch_matmul(a, b, c, blocks or blocks_for("matmul", a), precision)
     return c
+
+
+def matmul_persistent(a: torch.Tensor, b: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
+    """Return a @ b as `matmul` does, by the persistent kernel whatever the target's table says of `matmul`."""
+    return matmul(a, b, blocks=blocks or blocks_for("matmul_persistent", a))
+
+
+class _Matmul(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b, precision, blocks):
+        ctx.precision = precision
+        ctx.save_for_backward(a, b)
+        return matmul(a, b, precision, blocks)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dc):
+        a, b = ctx.saved_tensors
+        return matmul(dc, b.T, ctx.precision), matmul(a.T, dc, ctx.precision), None, None
 
 
 def _pair(M, N, K):
@@ -104,42 +126,62 @@ def _laid_out(layout, M, N, K):
     return inputs
 
 
-def _cost(a, b, c):
+def product_cost(a, b, c):
     return Cost(a.nbytes + b.nbytes + c.nbytes, 2 * a.shape[0] * a.shape[1] * b.shape[1], named(a.dtype))
 
 
-CASE = KernelCase(
-    name="matmul",
-    operator=matmul,
-    launch=launch_matmul,
-    reference=lambda a, b: torch.matmul(a.double(), b.double()),
-    chain=torch.matmul,
-    terms=lambda a, b: torch.matmul(a.abs().double(), b.abs().double()),
-    dtypes=tuple(map(named, RESULT)),
-    samples=(
-        Sample("0x5x7", _pair(0, 5, 7)),
-        Sample("5x7x0", _pair(5, 7, 0)),  # a sum of nothing is 0, and must be written
-        Sample("1x1x1", _pair(1, 1, 1)),
-        Sample("257x129x65", _pair(257, 129, 65), quick=True),
-        Sample("257x129x65-transposed", _laid_out("transposed", 257, 129, 65)),
-        Sample("65x129x257-strided", _laid_out("strided", 65, 129, 257)),
-        Sample("64x64x64-offset", _laid_out("offset", 64, 64, 64)),
-        Sample("1x300x513", _pair(1, 300, 513)),
-        Sample("block", _block),
-        Sample("block-plus-1", _past_block),
-        Sample("1100x130x40", _pair(1100, 130, 40)),  # more than one group, the last one shorter
-        Sample("256x256x256", _pair(256, 256, 256)),  # multiples of 16: the variant with wide loads
-        Sample("4096x4096x4096", _pair(4096, 4096, 4096), bench=True),
-        Sample("8192x8192x8192", _pair(8192, 8192, 8192), bench=True),
-    ),
-    blocks=Blocks(BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3),
-    space={
-        "BLOCK_M": (32, 64, 128, 256),
-        "BLOCK_N": (32, 64, 128, 256),
-        "BLOCK_K": (32, 64, 128),
-        "GROUP_M": (4, 8, 16),
-        "num_warps": (4, 8),
-        "num_stages": (2, 3, 4),
-    },
-    cost=_cost,
+SAMPLES = (
+    Sample("0x5x7", _pair(0, 5, 7)),
+    Sample("5x7x0", _pair(5, 7, 0)),  # a sum of nothing is 0, and must be written
+    Sample("1x1x1", _pair(1, 1, 1)),
+    Sample("257x129x65", _pair(257, 129, 65), quick=True),
+    Sample("257x129x65-transposed", _laid_out("transposed", 257, 129, 65)),
+    Sample("65x129x257-strided", _laid_out("strided", 65, 129, 257)),
+    Sample("64x64x64-offset", _laid_out("offset", 64, 64, 64)),
+    Sample("1x300x513", _pair(1, 300, 513)),
+    Sample("block", _block),
+    Sample("block-plus-1", _past_block),
+    Sample("600x70x40", _pair(600, 70, 40)),  # more than one group, the last one shorter
+    Sample("256x256x256", _pair(256, 256, 256)),  # multiples of 16: the variant with wide loads
+    Sample("4096x4096x4096", _pair(4096, 4096, 4096), bench=True),
+    Sample("8192x8192x8192", _pair(8192, 8192, 8192), bench=True),
 )
+# Operands that descriptors take, with tiles that end outside; and one that they do not, for which pointers stand in.
+ALIGNED_SAMPLES = (
+    Sample("1x16x16", _pair(1, 16, 16)),
+    Sample("77x144x80", _pair(77, 144, 80), quick=True),
+    Sample("80x144x112-transposed", _laid_out("transposed", 80, 144, 112)),
+    Sample("600x80x48", _pair(600, 80, 48)),  # more tiles than one group; more than one a program
+    Sample("257x129x65", _pair(257, 129, 65)),
+    Sample("4096x4096x4096", _pair(4096, 4096, 4096), bench=True),
+    Sample("8192x8192x8192", _pair(8192, 8192, 8192), bench=True),
+)
+
+
+def _case(name, operator, samples, blocks):
+    return KernelCase(
+        name=name,
+        operator=operator,
+        launch=launch_matmul,
+        reference=lambda a, b: torch.matmul(a.double(), b.double()),
+        chain=torch.matmul,
+        terms=lambda a, b: torch.matmul(a.abs().double(), b.abs().double()),
+        dtypes=tuple(map(named, RESULT)),
+        samples=samples,
+        blocks=Blocks(BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3, **blocks),
+        space={
+            "BLOCK_M": (32, 64, 128, 256),
+            "BLOCK_N": (32, 64, 128, 256),
+            "BLOCK_K": (32, 64, 128),
+            "GROUP_M": (4, 8, 16),
+            "num_warps": (4, 8),
+            "num_stages": (2, 3, 4),
+        },
+        cost=product_cost,
+    )
+
+
+CASES = [
+    _case("matmul", matmul, SAMPLES, {"PERSISTENT": 0, "PROGRAMS": 128}),
+    _case("matmul_persistent", matmul_persistent, ALIGNED_SAMPLES, {"PERSISTENT": 1, "PROGRAMS": 16}),
+]

@@ -1,4 +1,4 @@
-"""Operations on blocks that are in registers: what elementwise kernels compute, and what other kernels end with."""
+"""What kernels share: operations on blocks that are in registers, and the order of tiles."""
 
 import triton
 import triton.language as tl
@@ -66,3 +66,15 @@ def widen(x):
     if x.dtype.is_floating() and x.dtype.primitive_bitwidth < 32:
         x = x.to(tl.float32)
     return x
+
+
+@triton.jit
+def grouped_tile(pid, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
+    """Return the tile of program `pid`: columns within groups of GROUP_M rows, so that neighbours share operands in
+    the cache.
+    """
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    tiles_in_group = GROUP_M * tl.cdiv(N, BLOCK_N)
+    first_m = pid // tiles_in_group * GROUP_M
+    group_m = tl.minimum(tiles_m - first_m, GROUP_M)  # the last group may be shorter
+    return first_m + pid % tiles_in_group % group_m, pid % tiles_in_group // group_m

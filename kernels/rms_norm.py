@@ -15,6 +15,7 @@ from portability.kernels.checks import (
     check_device,
     check_dtype,
     check_last_stride,
+    check_no_gradient,
     check_shape,
     differentiating,
     named,
@@ -108,6 +109,7 @@ def rms_norm_with_rstd(
     check_shape("rms_norm", weight=(weight, x.shape[-1:]))
     check_contiguous("rms_norm", weight=weight)
     check_last_stride("rms_norm", x=x)
+    check_no_gradient("rms_norm", x=x, weight=weight)
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     rstd = torch.empty(x.shape[:-1], dtype=torch.float32, device=x.device)
     launch_rms_norm(x, weight, eps, y, rstd, blocks or blocks_for("rms_norm", x))

@@ -1,5 +1,6 @@
 """What kernels over rows share: how many rows a program holds, the sum over all rows, and samples of rows."""
 
+import torch
 import triton
 import triton.language as tl
 
@@ -7,21 +8,32 @@ from portability.kernel import Draw, cdiv, next_power_of_2
 
 
 @triton.jit
-def column_sum_kernel(part_ptr, out_ptr, P, N, BLOCK_P: tl.constexpr, BLOCK_N: tl.constexpr):
-    """The second stage: out = Σ part over its P rows, for BLOCK_N columns."""
+def column_sum_kernel(x_ptr, out_ptr, M, N, stride_xm, rows_per_program, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    """Row p of out = Σ x over the p-th share of the rows, for BLOCK_N columns."""
     columns = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    total = tl.zeros((BLOCK_P, BLOCK_N), tl.float32)
-    for start in range(0, P, BLOCK_P):
-        rows = start + tl.arange(0, BLOCK_P).to(tl.int64)[:, None]
-        mask = (rows < P) & (columns[None, :] < N)
-        total += tl.load(part_ptr + rows * N + columns[None, :], mask=mask, other=0.0)
-    tl.store(out_ptr + columns, tl.sum(total, axis=0).to(out_ptr.dtype.element_ty), mask=columns < N)
+    first = tl.program_id(1).to(tl.int64) * rows_per_program
+    last = tl.minimum(first + rows_per_program, M)
+    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for start in range(first, last, BLOCK_M):
+        rows = start + tl.arange(0, BLOCK_M)[:, None]
+        mask = (rows < last) & (columns[None, :] < N)
+        total += tl.load(x_ptr + rows * stride_xm + columns[None, :], mask=mask, other=0.0).to(tl.float32)
+    out_ptrs = out_ptr + tl.program_id(1).to(tl.int64) * N + columns
+    tl.store(out_ptrs, tl.sum(total, axis=0).to(out_ptr.dtype.element_ty), mask=columns < N)
 
 
-def column_sum(part, out):
-    """Write the sum of the rows of `part`, float32 (P, N), into `out` of (N,)."""
-    P, N = part.shape
-    column_sum_kernel[(cdiv(N, 64),)](part, out, P, N, BLOCK_P=32, BLOCK_N=64)
+def column_sum(x, out):
+    """Write the sum over the rows of x of (M, N), dense in a row, into `out` of (N,): in two stages if many."""
+    M, N = x.shape
+    if not N:
+        return
+    programs = min(cdiv(M, 256), 128) or 1  # a sum of no rows is 0, and is written
+    columns = cdiv(N, 64)
+    rows = cdiv(M, programs)
+    parts = out if programs == 1 else x.new_empty((programs, N), dtype=torch.float32)
+    column_sum_kernel[(columns, programs)](x, parts, M, N, x.stride(0), rows, BLOCK_M=32, BLOCK_N=64)
+    if programs > 1:
+        column_sum_kernel[(columns, 1)](parts, out, programs, N, N, programs, BLOCK_M=32, BLOCK_N=64)
 
 
 def whole_rows(N, blocks):

@@ -5,7 +5,14 @@ import triton
 import triton.language as tl
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.checks import check_contiguous, check_device, check_dtype, check_shape, named
+from portability.kernels.checks import (
+    check_contiguous,
+    check_device,
+    check_dtype,
+    check_no_gradient,
+    check_shape,
+    named,
+)
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 DTYPES = (*FLOATS, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
@@ -33,12 +40,14 @@ def add(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch
     """Return x + y, element by element, without broadcasting: `elementwise.add` broadcasts and takes any strides.
 
     x, y: contiguous tensors of one shape, one dtype of DTYPES and one device.
-    Raises `ValueError` for shapes, layouts or devices that do not agree, `TypeError` for dtypes that do not.
+    Raises `ValueError` for shapes, layouts or devices that do not agree, and where a gradient would be needed, which
+    `elementwise.add` has; `TypeError` for dtypes that do not agree.
     """
     check_device("add", x=x, y=y)
     check_dtype("add", DTYPES, x=x, y=y)
     check_shape("add", y=(y, x.shape))
     check_contiguous("add", x=x, y=y)
+    check_no_gradient("add", x=x, y=y)
     out = torch.empty_like(x)
     launch_add(x, y, out, blocks or blocks_for("vector_add", x))
     return out

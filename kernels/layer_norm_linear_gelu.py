@@ -1,0 +1,180 @@
+"""Layer normalisation, linear layer and GELU in one kernel: y = gelu(layer_norm(x) @ weightᵀ + bias).
+
+The normalised rows are never written: a program reads its rows once for their moments, and once more as the operand of
+the product, normalised on the way. Beside it stands the same in three launches, one an operator.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernels.checks import (
+    FLOATS,
+    check_contiguous,
+    check_device,
+    check_dtype,
+    check_last_stride,
+    check_shape,
+    differentiating,
+    named,
+    rows_of,
+)
+from portability.kernels.elementwise import gelu
+from portability.kernels.layer_norm import layer_norm
+from portability.kernels.linear import linear
+from portability.kernels.operations import activate, grouped_tile
+
+
+@triton.jit
+def layer_norm_linear_gelu_kernel(
+    x_ptr, gamma_ptr, beta_ptr, weight_ptr, bias_ptr, y_ptr, M, N, K, stride_xm, stride_wn, stride_wk, stride_ym, eps,
+    PRECISION: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """Each program computes one BLOCK_M × BLOCK_N tile of y."""
+    tile_m, tile_n = grouped_tile(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
+    rows = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    columns = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    x_ptrs = x_ptr + rows * stride_xm
+    weight_ptrs = weight_ptr + columns * stride_wn
+
+    # The moments of the blocks are joined pairwise, as in `layer_norm`.
+    mean = tl.zeros((BLOCK_M, 1), tl.float32)
+    m2 = tl.zeros((BLOCK_M, 1), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        k = start + tl.arange(0, BLOCK_K)[None, :]
+        x = tl.load(x_ptrs + k, mask=(rows < M) & (k < K), other=0.0).to(tl.float32)
+        n = tl.minimum(K - start, BLOCK_K).to(tl.float32)
+        block_mean = tl.sum(x, axis=1, keep_dims=True) / n
+        deviation = tl.where(k < K, x - block_mean, 0.0)
+        delta = block_mean - mean
+        share = n / (start + n)
+        mean += delta * share
+        m2 += tl.sum(deviation * deviation, axis=1, keep_dims=True) + delta * delta * start * share
+    rstd = 1.0 / tl.sqrt(m2 / K + eps)
+
+    accumulator = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        k = start + tl.arange(0, BLOCK_K)
+        k_row, k_column = k[None, :], k[:, None].to(tl.int64)
+        x = tl.load(x_ptrs + k_row, mask=(rows < M) & (k_row < K), other=0.0).to(tl.float32)
+        gamma = tl.load(gamma_ptr + k_row, mask=k_row < K, other=0.0).to(tl.float32)
+        beta = tl.load(beta_ptr + k_row, mask=k_row < K, other=0.0).to(tl.float32)
+        weight = tl.load(weight_ptrs + k_column * stride_wk, mask=(k_column < K) & (columns < N), other=0.0)
+        normalised = (x - mean) * rstd * gamma + beta  # 0 past the end, where gamma and beta are
+        accumulator = tl.dot(normalised.to(weight.dtype), weight, accumulator, input_precision=PRECISION)
+    accumulator += tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    y = activate(accumulator, "gelu").to(y_ptr.dtype.element_ty)
+    tl.store(y_ptr + rows * stride_ym + columns, y, mask=(rows < M) & (columns < N))
+
+
+def launch_layer_norm_linear_gelu(x, gamma, beta, weight, bias, eps, y, blocks):
+    """Write the result into `y`."""
+    x, y = (rows_of("layer_norm_linear_gelu", name, t) for name, t in (("x", x), ("y", y)))
+    (M, K), N = x.shape, weight.shape[0]
+    if not M * N:
+        return
+    grid = (cdiv(M, blocks["BLOCK_M"]) * cdiv(N, blocks["BLOCK_N"]),)
+    layer_norm_linear_gelu_kernel[grid](
+        x, gamma, beta, weight, bias, y, M, N, K, x.stride(0), *weight.stride(), y.stride(0), eps, "ieee", **blocks
+    )  # fmt: skip
+
+
+def layer_norm_linear_gelu(
+    x: torch.Tensor, gamma: torch.Tensor, beta: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
+    eps: float = 1e-5, blocks: Blocks | None = None,
+) -> torch.Tensor:  # fmt: skip
+    """Return gelu(layer_norm(x; gamma, beta, eps) @ weightᵀ + bias), contiguous; differentiable (in three launches).
+
+    x: (..., K) with K of at least 1, contiguous in the last dimension, its leading dimensions one without a copy.
+    gamma, beta: contiguous (K,). weight: (N, K), any strides. bias: contiguous (N,). All float32, float16 or bfloat16.
+    Raises `ValueError` for shapes, layouts and devices that do not fit, `TypeError` for dtypes.
+    """
+    tensors = {"x": x, "gamma": gamma, "beta": beta, "weight": weight, "bias": bias}
+    check_device("layer_norm_linear_gelu", **tensors)
+    check_dtype("layer_norm_linear_gelu", FLOATS, **tensors)
+    features = x.shape[-1:]
+    check_shape("layer_norm_linear_gelu", gamma=(gamma, features), beta=(beta, features))
+    check_shape("layer_norm_linear_gelu", weight=(weight, ("N", *features)))
+    check_shape("layer_norm_linear_gelu", bias=(bias, weight.shape[:1]))
+    check_contiguous("layer_norm_linear_gelu", gamma=gamma, beta=beta, bias=bias)
+    check_last_stride("layer_norm_linear_gelu", x=x)
+    if not x.shape[-1]:
+        raise ValueError(f"layer_norm_linear_gelu: x has shape {tuple(x.shape)}; at least one column is taken")
+    if differentiating(*tensors.values()):
+        return layer_norm_then_linear_then_gelu(x, gamma, beta, weight, bias, eps)
+    y = torch.empty((*x.shape[:-1], weight.shape[0]), dtype=x.dtype, device=x.device)
+    blocks = blocks or blocks_for("layer_norm_linear_gelu", x)
+    launch_layer_norm_linear_gelu(x, gamma, beta, weight, bias, eps, y, blocks)
+    return y
+
+
+def layer_norm_then_linear_then_gelu(x, gamma, beta, weight, bias, eps=1e-5, blocks=None):
+    """Return what `layer_norm_linear_gelu` does, by the three operators, each with the blocks of its own table."""
+    return gelu(linear(layer_norm(x, gamma, beta, eps), weight, bias))
+
+
+def _reference(x, gamma, beta, weight, bias, eps):
+    normalised = torch.nn.functional.layer_norm(x, x.shape[-1:], gamma, beta, eps)
+    return torch.nn.functional.gelu(torch.nn.functional.linear(normalised, weight, bias))
+
+
+def _terms(x, gamma, beta, weight, bias, eps):
+    """The terms of the normalised rows, as `layer_norm` has them, through the product and a GELU of slope 1.13."""
+    rstd = torch.rsqrt(x.var(-1, correction=0, keepdim=True) + eps)
+    normalised = 2 * (x.abs() + x.abs().mean(-1, keepdim=True)) * rstd * gamma.abs() + beta.abs()
+    return 2 * torch.nn.functional.linear(normalised, weight.abs(), bias.abs())
+
+
+def _layer(*shape, N, mean=0.0):
+    def inputs(draw: Draw):
+        K = shape[-1]
+        weight = draw.normal(N, K, scale=K**-0.5)
+        return draw.normal(*shape) + mean, draw.normal(K), draw.normal(K), weight, draw.normal(N), 1e-5
+
+    return inputs
+
+
+def _cost(x, gamma, beta, weight, bias, eps, y):
+    flops = 2 * x.numel() * weight.shape[0]
+    return Cost(sum(t.nbytes for t in (x, gamma, beta, weight, bias, y)), flops, named(x.dtype))
+
+
+def _case(name, operator, launch, **more):
+    return KernelCase(
+        name=name,
+        operator=operator,
+        launch=launch,
+        reference=_reference,
+        terms=_terms,
+        dtypes=tuple(map(named, FLOATS)),
+        samples=(
+            Sample("0x5x7", _layer(0, 5, N=7)),
+            Sample("1x1x1", _layer(1, 1, N=1)),  # no variance: eps alone
+            Sample("77x65x129", _layer(77, 65, N=129), quick=True),
+            Sample("2x33x65x70", _layer(2, 33, 65, N=70)),
+            Sample("64x64x64", _layer(64, 64, N=64)),
+            Sample("33x300x70-mean-100", _layer(33, 300, N=70, mean=100.0)),
+            Sample("8192x1024x4096", _layer(8192, 1024, N=4096), bench=True, dtypes=("float16", "bfloat16")),
+        ),
+        cost=_cost,
+        **more,
+    )
+
+
+CASES = [
+    _case(
+        "layer_norm_linear_gelu", layer_norm_linear_gelu, launch_layer_norm_linear_gelu,
+        blocks=Blocks(BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=2),
+        space={
+            "BLOCK_M": (32, 64, 128),
+            "BLOCK_N": (32, 64, 128, 256),
+            "BLOCK_K": (32, 64),
+            "GROUP_M": (4, 8),
+            "num_warps": (4, 8),
+            "num_stages": (2, 3, 4),
+        },
+    ),
+    _case("layer_norm_then_linear_then_gelu", layer_norm_then_linear_then_gelu, None),
+]  # fmt: skip
