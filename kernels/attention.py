@@ -54,7 +54,8 @@ def attention_of_head(q, k, v, causal, scale):
     """Attention of one head in plain torch: q of (seq_q, D), k and v of (seq_k, D)."""
     s = q @ k.T * scale
     if causal:
-        rows, columns = torch.arange(len(q))[:, None], torch.arange(len(k))[None, :]
+        rows = torch.arange(len(q), device=q.device)[:, None]
+        columns = torch.arange(len(k), device=q.device)[None, :]
         s = s.masked_fill(columns > rows + len(k) - len(q), float("-inf"))
     lse = torch.logsumexp(s, -1)
     return torch.exp(s - lse.masked_fill(lse == float("-inf"), 0.0)[:, None]) @ v, lse

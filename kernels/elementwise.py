@@ -171,7 +171,7 @@ def div(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch
 
 
 def maximum(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
-    """Return the larger of x and y, NaN if either is, broadcast; refused where a gradient is asked for. See `elementwise`."""
+    """Return the larger of x and y, NaN if either is, broadcast; without a gradient. See `elementwise`."""
     return elementwise("maximum", x, y, blocks)
 
 
