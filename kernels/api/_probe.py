@@ -81,6 +81,26 @@ def normals(count: int, rows: int = 0) -> Callable[[Draw], Inputs]:
     return lambda draw: tuple(draw.normal(*shape) for _ in range(count))
 
 
+def wholes(rows: int = 0, low: int = -3, high: int = 4) -> Callable[[Draw], Inputs]:
+    """One block of whole numbers in [low, high), whose sums are exact in every dtype and order."""
+    shape = (rows, BLOCK) if rows else (BLOCK,)
+    return lambda draw: (draw.integers(*shape, low=low, high=high),)
+
+
+def powers(rows: int = 0, columns: int = BLOCK) -> Callable[[Draw], Inputs]:
+    """One block of ±1, ±2 and ±1/2 (for integers ±1 and ±2), whose products are exact in every dtype and order."""
+    shape = (rows, columns) if rows else (columns,)
+
+    def draw(d: Draw) -> Inputs:
+        exponents = torch.tensor([0, 0, 0, 0, 1, -1])[d.integers(*shape, low=0, high=6, dtype=torch.int64)]
+        signs = d.integers(*shape, low=0, high=2, dtype=torch.int64) * 2 - 1
+        if not d.dtype.is_floating_point:
+            return ((signs * (1 + (exponents > 0))).to(d.dtype),)
+        return ((signs * torch.exp2(exponents.double())).to(d.dtype),)
+
+    return draw
+
+
 def between(low: float, high: float, count: int = 1, rows: int = 0) -> Callable[[Draw], Inputs]:
     """`count` blocks of uniform values in [low, high): the domain of a function."""
     shape = (rows, BLOCK) if rows else (BLOCK,)

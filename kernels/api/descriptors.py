@@ -67,9 +67,9 @@ def padding_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, IN
 def attributes_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr):
     """out = the block at the middle of x, in a type and shape that the descriptor tells."""
     x = describe(x_ptr, ROWS, COLUMNS, INNER)
-    block = x.load([0, (x.shape[1] // 2).to(tl.int32)])
-    like = tl.zeros((x.block_shape[0], x.block_shape[1]), x.dtype)
-    store_block(out_ptr, block + like * x.strides[1].to(x.dtype))
+    block = x.load([0, COLUMNS // 2])
+    tl.static_assert(block.type == x.block_type)
+    store_block(out_ptr, block + tl.zeros(x.block_shape, x.dtype))
 
 
 @triton.jit

@@ -290,9 +290,8 @@ def mixed_kernel(x_ptr, y_ptr, out_ptr, NAME: tl.constexpr, BLOCK: tl.constexpr)
 
 def nonzero(draw, count=2):
     """Blocks whose last has no zero."""
-    last = draw.normal(BLOCK)
-    last = torch.where(last == 0, torch.ones_like(last), last)
-    return (draw.normal(BLOCK), last)[-count:]
+    last = draw.normal(BLOCK) if draw.dtype.is_floating_point else draw.integers(BLOCK).to(torch.int64)
+    return (draw.normal(BLOCK), torch.where(last == 0, 1, last).to(draw.dtype))[-count:]
 
 
 def shifts(draw, count=2):

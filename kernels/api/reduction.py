@@ -6,10 +6,22 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernels.api._probe import BLOCK, FLOATS, NUMBERS, ROWS, called, empty, folded, magnitude, probe
+from portability.kernels.api._probe import (
+    BLOCK,
+    FLOATS,
+    NUMBERS,
+    ROWS,
+    called,
+    empty,
+    folded,
+    magnitude,
+    powers,
+    probe,
+    wholes,
+)
 
 rows = partial(called, group="reduction", rows=ROWS, relative=0.0, out=empty(ROWS))
-summed = partial(rows, terms=lambda x: magnitude(x).sum(1), relative=1.0)
+summed = partial(rows, inputs=wholes(ROWS))
 ragged = partial(probe, group="reduction", relative=0.0, out=empty(ROWS), BLOCK=BLOCK)
 INDEX = empty(ROWS, dtype=torch.int32)
 RAGGED = BLOCK - 7
@@ -128,8 +140,8 @@ def ragged_kernel(
 
 
 def short(draw):
-    """Rows that do not fill a block."""
-    return (draw.normal(ROWS, RAGGED),)
+    """Rows of whole numbers that do not fill a block."""
+    return (draw.integers(ROWS, RAGGED, low=-3, high=4),)
 
 
 def below_zero(draw):
@@ -152,13 +164,6 @@ def product(x):
     return x.prod(1).to(x.dtype)
 
 
-def near_one(draw):
-    """Rows whose product stays in the range of the dtype."""
-    if draw.dtype.is_floating_point:
-        return (draw.uniform(ROWS, BLOCK, low=0.875, high=1.125),)
-    return (draw.integers(ROWS, BLOCK, low=1, high=3),)
-
-
 def with_index(x, largest):
     value, index = x.max(1) if largest else x.min(1)
     return (value + index).to(x.dtype)
@@ -173,25 +178,20 @@ def tail(identity, function, reference, name, **more):
 
 
 CASES = [
-    summed(
-        "tl.sum", sum_rows, lambda x: x.sum(1).to(x.dtype), chain=folded(torch.add),
-        dtypes=(*NUMBERS, "int16", "uint32", "uint64"),
-    ),
+    summed("tl.sum", sum_rows, lambda x: x.sum(1).to(x.dtype), dtypes=(*NUMBERS, "int16", "uint32", "uint64")),
     summed(
         "tl.sum", sum_keeping, lambda x: x.sum(1, keepdim=True), name="tl.sum.keep_dims", out=empty(ROWS, 1),
-        dtypes=("float32",), terms=lambda x: magnitude(x).sum(1, keepdim=True),
+        dtypes=("float32",),
     ),
     summed(
         "tl.sum", sum_in_float32, lambda x: x.sum(1), name="tl.sum.dtype", out=empty(ROWS, dtype=torch.float32),
         dtypes=("float16", "bfloat16"),
     ),
-    summed(
-        "tl.sum", sum_columns, lambda x: x.sum(0), name="tl.sum.axis0", out=empty(BLOCK), dtypes=("float32",),
-        terms=lambda x: magnitude(x).sum(0),
-    ),
-    summed(
-        "tl.sum", sum_all, torch.sum, name="tl.sum.all", out=empty(), dtypes=("float32",),
-        terms=lambda x: magnitude(x).sum(),
+    summed("tl.sum", sum_columns, lambda x: x.sum(0), name="tl.sum.axis0", out=empty(BLOCK), dtypes=("float32",)),
+    summed("tl.sum", sum_all, torch.sum, name="tl.sum.all", out=empty(), dtypes=("float32",)),
+    rows(
+        "tl.sum", sum_rows, lambda x: x.sum(1), name="tl.sum.rounded", terms=lambda x: magnitude(x).sum(1),
+        dtypes=("float32", "float64"),
     ),
     rows("tl.max", max_rows, lambda x: x.amax(1), dtypes=NUMBERS),
     rows("tl.min", min_rows, lambda x: x.amin(1), dtypes=NUMBERS),
@@ -216,22 +216,15 @@ CASES = [
     rows("tl.xor_sum", xor_sum, folded(torch.bitwise_xor), dtypes=("int32", "int8", "int64")),
     rows("tl.reduce_or", reduce_or, folded(torch.bitwise_or), dtypes=("int32", "int8", "int64")),
     rows(
-        "tl.reduce", reduce_product, product, chain=folded(torch.mul), inputs=near_one,
-        terms=lambda x: BLOCK * product(x),
+        "tl.reduce", reduce_product, product, inputs=powers(ROWS),
         dtypes=("float32", "float16", "bfloat16", "float64", "int32"),
     ),
     rows(
         "tl.reduce", reduce_tuple, lambda x: x.var(1, unbiased=False), name="tl.reduce.tuple", relative=4.0,
         dtypes=("float32", "float64"),
     ),
-    tail(
-        0, sum_rows, lambda x: x.sum(1).to(x.dtype), "sum", chain=folded(torch.add),
-        terms=lambda x: magnitude(x).sum(1), dtypes=NUMBERS,
-    ),
-    tail(
-        1, reduce_product, product, "reduce", inputs=lambda d: (near_one(d)[0][:, :RAGGED].contiguous(),),
-        terms=lambda x: BLOCK * product(x), dtypes=("float32", "float64", "int32"),
-    ),
+    tail(0, sum_rows, lambda x: x.sum(1).to(x.dtype), "sum", dtypes=NUMBERS),
+    tail(1, reduce_product, product, "reduce", inputs=powers(ROWS, RAGGED), dtypes=("float32", "float64", "int32")),
     tail(float("-inf"), max_rows, lambda x: x.amax(1), "max", inputs=below_zero, dtypes=FLOATS),
     tail(float("inf"), min_rows, lambda x: x.amin(1), "min", inputs=above_zero, dtypes=FLOATS),
     tail(0, xor_sum, folded(torch.bitwise_xor), "xor_sum", dtypes=("int32",)),

@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernels.api._probe import BLOCK, NUMBERS, ROWS, called, empty, magnitude, running
+from portability.kernels.api._probe import BLOCK, NUMBERS, ROWS, called, empty, magnitude, powers, running, wholes
 
 rows = partial(called, group="scan", rows=ROWS, relative=0.0)
 flat = partial(called, group="scan", relative=0.0)
@@ -88,16 +88,21 @@ def bitonic_merge(x):
     """Sort what rises and then falls: the larger half is reversed."""
     halves = tl.reshape(tl.sort(x), (2, x.shape[0] // 2))
     rising = tl.arange(0, 2)[:, None] == 0
-    return tl.bitonic_merge(tl.reshape(tl.where(rising, halves, tl.flip(halves)), (x.shape[0],)))
+    return tl.bitonic_merge(tl.reshape(tl.where(rising, halves, tl.flip(halves, 1)), (x.shape[0],)))
 
 
 @triton.jit
 def flip(x):
+    return tl.flip(x, 1)
+
+
+@triton.jit
+def flip_default(x):
     return tl.flip(x)
 
 
 @triton.jit
-def flip_dim(x):
+def flip_rows(x):
     return tl.flip(x, 0)
 
 
@@ -121,12 +126,6 @@ def shuffled(draw):
     return draw.normal(ROWS, BLOCK), draw.integers(ROWS, BLOCK, low=0, high=BLOCK, dtype=torch.int32)
 
 
-def near_one(draw):
-    if draw.dtype.is_floating_point:
-        return (draw.uniform(ROWS, BLOCK, low=0.875, high=1.125),)
-    return (draw.integers(ROWS, BLOCK, low=1, high=3),)
-
-
 def reverse(reference):
     return lambda x: reference(x.flip(1)).flip(1)
 
@@ -143,27 +142,28 @@ def bins(draw):
     return (draw.integers(BLOCK, low=0, high=BINS),)
 
 
-summing, multiplying = running(torch.add), running(torch.mul)
 decaying = running(lambda total, x: total * 0.5 + x)
 
-# A scan adds in the dtype of its input, and so does the chain that its tolerance is derived from.
 CASES = [
-    rows("tl.cumsum", cumsum, cumulative, chain=summing, terms=lambda x: magnitude(x).cumsum(1), dtypes=NUMBERS),
+    rows("tl.cumsum", cumsum, cumulative, inputs=wholes(ROWS), dtypes=NUMBERS),
     rows(
-        "tl.cumsum", cumsum_reverse, reverse(cumulative), name="tl.cumsum.reverse",
-        terms=reverse(lambda x: magnitude(x).cumsum(1)), dtypes=("float32", "int32"),
+        "tl.cumsum", cumsum_reverse, reverse(cumulative), name="tl.cumsum.reverse", inputs=wholes(ROWS),
+        dtypes=("float32", "int32"),
     ),
     rows(
-        "tl.cumsum", cumsum_first_axis, lambda x: x.cumsum(0), name="tl.cumsum.axis0",
-        terms=lambda x: magnitude(x).cumsum(0), dtypes=("float32",),
+        "tl.cumsum", cumsum_first_axis, lambda x: x.cumsum(0), name="tl.cumsum.axis0", inputs=wholes(ROWS),
+        dtypes=("float32",),
     ),
     rows(
         "tl.cumsum", cumsum_in_float32, lambda x: x.cumsum(1), name="tl.cumsum.dtype",
-        out=empty(ROWS, BLOCK, dtype=torch.float32), terms=lambda x: magnitude(x).cumsum(1),
-        dtypes=("float16", "bfloat16"),
+        out=empty(ROWS, BLOCK, dtype=torch.float32), inputs=wholes(ROWS), dtypes=("float16", "bfloat16"),
     ),
     rows(
-        "tl.cumprod", cumprod, lambda x: x.cumprod(1).to(x.dtype), chain=multiplying, inputs=near_one, relative=BLOCK,
+        "tl.cumsum", cumsum, cumulative, name="tl.cumsum.rounded", terms=lambda x: magnitude(x).cumsum(1),
+        dtypes=("float32", "float64"),
+    ),
+    rows(
+        "tl.cumprod", cumprod, lambda x: x.cumprod(1).to(x.dtype), inputs=powers(ROWS),
         dtypes=("float32", "float16", "bfloat16", "float64", "int32"),
     ),
     rows("tl.associative_scan", scan_maximum, lambda x: x.cummax(1).values, dtypes=NUMBERS),
@@ -187,7 +187,8 @@ CASES = [
     flat("tl.topk", topk, lambda x: x.topk(K).values, out=empty(K), dtypes=("float32", "float16", "bfloat16", "int32")),
     flat("tl.bitonic_merge", bitonic_merge, lambda x: x.sort().values, dtypes=("float32", "int32")),
     rows("tl.flip", flip, lambda x: x.flip(1), dtypes=(*NUMBERS, "bool")),
-    rows("tl.flip", flip_dim, lambda x: x.flip(0), name="tl.flip.dim", dtypes=("float32", "int32")),
+    rows("tl.flip", flip_default, lambda x: x.flip(1), name="tl.flip.default", dtypes=("float32",)),
+    rows("tl.flip", flip_rows, lambda x: x.flip(0), name="tl.flip.dim0", dtypes=("float32", "int32")),
     flat(
         "tl.histogram", histogram, counted, inputs=bins, out=empty(BINS, dtype=torch.int32),
         dtypes=("int32", "int64", "uint8"),
