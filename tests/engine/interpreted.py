@@ -1,0 +1,367 @@
+"""Small kernels for the tests of the interpreter: right ones, and each kind of fault."""
+
+# @triton.jit functions are not Python to a type checker:
+# mypy: ignore-errors
+
+import triton
+import triton.language as tl
+from triton.language import program_id
+from triton.language.extra import libdevice
+from triton.language.extra.libdevice import cbrt
+
+
+@triton.jit
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+@triton.jit
+def scale(x_ptr, out_ptr, factor, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) * factor)
+
+
+@triton.jit
+def convert(x_ptr, out_ptr, ROUNDING: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    tl.store(out_ptr + offsets, x.to(out_ptr.dtype.element_ty, fp_downcast_rounding=ROUNDING))
+
+
+@triton.jit
+def product(a_ptr, b_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    a = tl.load(a_ptr + m * K + k[None, :])
+    b = tl.load(b_ptr + k[:, None] * N + n)
+    tl.store(out_ptr + m * N + n, tl.dot(a, b))
+
+
+@triton.jit
+def bf16_operations(x_ptr, y_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + offsets), tl.load(y_ptr + offsets)
+    tl.store(out_ptr + offsets, x * y - x / y)
+    tl.store(out_ptr + BLOCK + offsets, tl.where(x < y, -x, tl.maximum(x, y)))
+    tl.store(out_ptr + 2 * BLOCK + offsets, tl.cumsum(x.to(tl.float32), 0).to(tl.bfloat16))
+    tl.store(out_ptr + 3 * BLOCK, tl.max(x, 0))
+
+
+@triton.jit
+def high_product(x_ptr, y_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.umulhi(tl.load(x_ptr + offsets), tl.load(y_ptr + offsets)))
+
+
+@triton.jit
+def count(index_ptr, out_ptr, BLOCK: tl.constexpr):
+    index = tl.load(index_ptr + tl.arange(0, BLOCK))
+    tl.atomic_add(out_ptr + index, tl.full((BLOCK,), 0.5, out_ptr.dtype.element_ty))
+
+
+# ------------------------------------------------------------------------------------------ reading the language
+
+
+@triton.jit
+def clamp(x, low, high):
+    if low > high:
+        low, high = high, low
+    return tl.minimum(tl.maximum(x, low), high)
+
+
+@triton.jit
+def control(x_ptr, out_ptr, n, LOW: tl.constexpr, BLOCK: tl.constexpr):
+    """Loops, chained comparisons, `and`, `not`, device functions, Python's min, and builtins imported by name."""
+    offsets = tl.arange(0, BLOCK)
+    total = 0
+    for i in range(n):
+        if i % 2 == 1 and not i == 3:  # noqa: SIM201 - the `not` is what is tested
+            total += i
+    i = 0
+    while i < n:
+        i += 1
+    inside = 0 <= offsets < min(n, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=inside, other=LOW)
+    tl.store(out_ptr + offsets, clamp(x, LOW, 2.0) + total + i + program_id(0))
+
+
+@triton.jit
+def wraps_loop_variable(out_ptr, n):
+    for i in range(n - 1, n):
+        tl.store(out_ptr, i * 2)
+
+
+def closing_over(factor):
+    @triton.jit
+    def closure(x_ptr, BLOCK: tl.constexpr):
+        offsets = tl.arange(0, BLOCK)
+        tl.store(x_ptr + offsets, tl.load(x_ptr + offsets) * factor)
+
+    return closure
+
+
+@triton.jit
+def roots(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    tl.store(out_ptr + offsets, cbrt(x) + libdevice.cbrt(x) + tl.math.sqrt(x))
+
+
+@triton.jit
+def assembly(x_ptr):
+    x = tl.load(x_ptr)
+    tl.store(x_ptr, tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1))
+
+
+@triton.jit
+def not_a_power_of_two(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 96), 0)
+
+
+@triton.jit
+def block_condition(x_ptr):
+    if tl.load(x_ptr + tl.arange(0, 4)) > 0:
+        tl.store(x_ptr, 0)
+
+
+@triton.heuristics({"BLOCK": lambda args: triton.next_power_of_2(args["n"])})
+@triton.jit
+def heuristic(x_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offsets, offsets, mask=offsets < n)
+
+
+CONFIGS = [triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})]
+
+
+def accumulate(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(out_ptr, tl.sum(tl.load(x_ptr + offsets, mask=offsets < n, other=0.0), 0))
+
+
+tuned_sum = triton.autotune(CONFIGS, key=["n"])(triton.jit(accumulate))
+tuned_sum_reset = triton.autotune(CONFIGS, key=["n"], reset_to_zero=["out_ptr"])(triton.jit(accumulate))
+
+
+# -------------------------------------------------------------------------------------------------------- bounds
+
+
+@triton.jit
+def copy_unmasked(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    tl.store(out_ptr + offsets, x)
+
+
+@triton.jit
+def copy_before(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets - 3))
+
+
+@triton.jit
+def copy_strided(x_ptr, out_ptr, stride, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets * stride))
+
+
+@triton.jit
+def copy_by_address(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    address = x_ptr.to(tl.int64) + tl.arange(0, BLOCK) * 4
+    tl.store(out_ptr + tl.arange(0, BLOCK), tl.load(address.to(tl.pointer_type(tl.float32))))
+
+
+@triton.jit
+def copy_from_table(table_ptr, out_ptr, BLOCK: tl.constexpr):
+    x_ptr = tl.load(table_ptr + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + tl.program_id(0) * BLOCK + offsets, tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def copy_either(x_ptr, y_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    chosen = tl.where(offsets % 2 == 0, x_ptr + offsets, y_ptr + offsets)
+    tl.store(out_ptr + offsets, tl.load(chosen))
+
+
+@triton.jit
+def add_past(out_ptr, BLOCK: tl.constexpr):
+    tl.atomic_add(out_ptr + tl.arange(0, BLOCK), 1)
+
+
+@triton.jit
+def copy_described(x_ptr, out_ptr, rows, columns, BLOCK: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [rows, columns], [columns, 1], [BLOCK, BLOCK])
+    out = tl.make_tensor_descriptor(out_ptr, [BLOCK, BLOCK], [BLOCK, 1], [BLOCK, BLOCK])
+    out.store([0, 0], x.load([0, 0]))
+
+
+# --------------------------------------------------------------------------------------------- order and lanes
+
+
+@triton.jit
+def hand_over(x_ptr, total_ptr, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    offsets = program * BLOCK + tl.arange(0, BLOCK)
+    carry = tl.load(total_ptr + program)
+    x = tl.load(x_ptr + offsets)
+    tl.store(x_ptr + offsets, x + carry)
+    tl.store(total_ptr + program + 1, carry + tl.sum(x, 0))
+
+
+@triton.jit
+def add_unordered(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))
+    tl.store(out_ptr, tl.load(out_ptr) + tl.sum(x, 0))
+
+
+@triton.jit
+def add_locked(lock_ptr, out_ptr):
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    tl.store(out_ptr, tl.load(out_ptr) + tl.program_id(0))
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+@triton.jit
+def flag(out_ptr):
+    tl.store(out_ptr, 1)
+
+
+@triton.jit
+def scatter(index_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + tl.load(index_ptr + offsets), offsets)
+
+
+@triton.jit
+def row_sum(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    row = tl.program_id(0)
+    x = tl.load(x_ptr + row * n + offsets, mask=offsets < n)
+    tl.store(out_ptr + row, tl.sum(x, 0))
+
+
+@triton.jit
+def row_maximum(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(out_ptr, tl.max(tl.where(offsets < n, x, -float("inf")), 0))
+
+
+@triton.jit
+def zero_for_other(x_ptr, out_ptr, keep):
+    tl.store(out_ptr, tl.load(x_ptr, mask=keep != 0, other=0.0))
+
+
+@triton.jit
+def barrier(count_ptr, N: tl.constexpr):
+    tl.atomic_add(count_ptr, 1)
+    while tl.atomic_add(count_ptr, 0) < N:
+        pass
+
+
+@triton.jit
+def counts_while_waiting(flag_ptr, out_ptr):
+    turns = 0
+    while tl.load(flag_ptr) == 0:
+        turns += 1
+    tl.store(out_ptr, turns)
+
+
+@triton.jit
+def counts_down(out_ptr, n):
+    left = n
+    while left > 0:
+        left -= 1
+    tl.store(out_ptr, left)
+
+
+# ------------------------------------------------------------------------------------------------------ warnings
+
+
+@triton.jit
+def overflowing(out_ptr, n):
+    tl.store(out_ptr, (n * n).to(tl.int64))
+
+
+@triton.jit
+def divided(x_ptr, y_ptr, out_ptr):
+    tl.store(out_ptr, tl.load(x_ptr) // tl.load(y_ptr))
+
+
+@triton.jit
+def remainder(x_ptr, y_ptr, out_ptr):
+    tl.store(out_ptr, tl.load(x_ptr) % tl.load(y_ptr))
+
+
+@triton.jit
+def shifted(x_ptr, y_ptr, out_ptr):
+    tl.store(out_ptr, tl.load(x_ptr) << tl.load(y_ptr))
+
+
+@triton.jit
+def to_integer(x_ptr, out_ptr):
+    tl.store(out_ptr, tl.load(x_ptr).to(tl.int32))
+
+
+@triton.jit
+def hinted(x_ptr, out_ptr, first, MULTIPLE: tl.constexpr, RUN: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.max_contiguous(tl.multiple_of(first + tl.arange(0, BLOCK), MULTIPLE), RUN)
+    tl.store(out_ptr + tl.arange(0, BLOCK), tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def hinted_strided(x_ptr, out_ptr, RUN: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.max_contiguous(tl.arange(0, BLOCK) * 2, RUN)
+    tl.store(out_ptr + tl.arange(0, BLOCK), tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def assumed(x_ptr, n):
+    tl.assume(n > 0)
+    tl.store(x_ptr, n)
+
+
+@triton.jit
+def take_difference(a, b):
+    return a - b
+
+
+@triton.jit
+def plus(a, b):
+    return a + b
+
+
+@triton.jit
+def reduced(x_ptr, out_ptr, COMBINE: tl.constexpr, BLOCK: tl.constexpr):
+    tl.store(out_ptr, tl.reduce(tl.load(x_ptr + tl.arange(0, BLOCK)), 0, COMBINE))
+
+
+@triton.jit
+def maximum(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    tl.store(out_ptr, tl.max(tl.load(x_ptr + tl.arange(0, BLOCK)), 0))
+
+
+@triton.jit
+def gathered(index_ptr, x_ptr, out_ptr, n, stride, BLOCK: tl.constexpr):
+    """A masked-off index is undefined, and may overflow: nothing comes of it."""
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < n
+    index = tl.load(index_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + index * stride, mask=mask), mask=mask)
+
+
+@triton.jit
+def mark(out_ptr):
+    tl.store(out_ptr + tl.program_id(0), 1.0)
+
+
+@triton.jit
+def plus_one(x_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offsets, tl.load(x_ptr + offsets) + 1)

@@ -1,0 +1,313 @@
+"""Each fault of a kernel is found, with its line, and a right kernel raises no alarm."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+
+from portability.backend import Problem
+from portability.interpret import Interpretation, KernelError, SpinTimeout, Unsupported, opened
+from portability.model import Finding, Outcome, Target
+
+from . import interpreted as k
+
+TARGET = Target("interpreter", "interpreter")
+
+
+def line_of(kernel: Any, text: str) -> str:
+    """Return "engine/interpreted.py:N", the line of `kernel` that holds `text`."""
+    lines, first = inspect.getsourcelines(kernel.fn)
+    return f"engine/interpreted.py:{first + next(i for i, line in enumerate(lines) if text in line)}"
+
+
+def run(call: Callable[[], Any], order: int = 0, poison: int = 0, trace: bool = False) -> Interpretation:
+    with opened(TARGET) as session:
+        session.vary(order, poison)
+        session.trace = trace
+        call()
+    return session
+
+
+def only(found: list[Problem] | list[Finding], code: str, line: str) -> str:
+    """Return the message of the one finding, which has this code and line."""
+    assert [f.code for f in found] == [code]
+    assert found[0].line.endswith(line)
+    return found[0].message
+
+
+# -------------------------------------------------------------------------------------------------------- bounds
+
+
+def test_a_load_past_the_end_names_tensor_lanes_distance_and_program() -> None:
+    x, out = torch.ones(70), torch.zeros(128)
+    session = run(lambda: k.copy_unmasked[(2,)](x, out, BLOCK=64))
+    message = only(session.problems, "out-of-bounds", line_of(k.copy_unmasked, "tl.load"))
+    assert message == (
+        "copy_unmasked: load of 58 of 64 lanes outside x_ptr (float32[70]), up to 232 bytes (58 elements) past its end "
+        "(first at lane 6), program (1, 0, 0)"
+    )
+    assert session.problems[0].outcome is Outcome.OUT_OF_BOUNDS
+
+
+def test_a_store_past_the_end_is_not_executed() -> None:
+    whole = torch.zeros(128)
+    out = whole[:70]
+    session = run(lambda: k.copy_unmasked[(2,)](torch.ones(128), out, BLOCK=64))
+    message = only(session.problems, "out-of-view", line_of(k.copy_unmasked, "tl.store"))
+    assert "out_ptr (float32[70], inside its storage)" in message
+    assert whole.sum() == 70
+
+
+def test_a_load_before_the_start() -> None:
+    session = run(lambda: k.copy_before[(1,)](torch.ones(8), torch.zeros(8), BLOCK=8))
+    message = only(session.problems, "out-of-bounds", line_of(k.copy_before, "tl.load"))
+    assert "up to 12 bytes (3 elements) before its start" in message
+
+
+def test_a_view_may_be_reached_from_its_first_to_its_last_element() -> None:
+    x = torch.arange(16.0)[::2]
+    out = torch.zeros(8)
+    session = run(lambda: k.copy_strided[(1,)](x, out, 2, BLOCK=8))
+    assert session.problems == []
+    assert torch.equal(out, x)
+    beyond = run(lambda: k.copy_strided[(1,)](x[:4], out, 2, BLOCK=8))
+    only(beyond.problems, "out-of-view", line_of(k.copy_strided, "tl.load"))
+
+
+def test_a_pointer_keeps_its_tensor_through_an_integer() -> None:
+    session = run(lambda: k.copy_by_address[(1,)](torch.ones(6), torch.zeros(8), BLOCK=8))
+    message = only(session.problems, "out-of-bounds", line_of(k.copy_by_address, "tl.load"))
+    assert "2 of 8 lanes outside x_ptr" in message
+
+
+def test_pointers_of_two_tensors_in_one_block_are_each_judged() -> None:
+    session = run(lambda: k.copy_either[(1,)](torch.ones(8), torch.ones(4), torch.zeros(8), BLOCK=8))
+    message = only(session.problems, "out-of-bounds", line_of(k.copy_either, "tl.load(chosen)"))
+    assert "2 of 4 lanes outside y_ptr" in message
+
+
+def test_addresses_from_a_table_are_judged_by_the_tensors_that_are_alive() -> None:
+    tensors = [torch.full((8,), float(i)) for i in range(2)]
+    table = torch.tensor([t.data_ptr() for t in tensors])
+    out = torch.zeros(16)
+    session = run(lambda: k.copy_from_table[(2,)](table, out, BLOCK=8))
+    assert session.problems == []
+    assert torch.equal(out, torch.cat(tensors))
+    wild = run(lambda: k.copy_from_table[(1,)](torch.tensor([64]), out, BLOCK=8))
+    assert "8 of 8 lanes in no tensor" in only(wild.problems, "out-of-bounds", line_of(k.copy_from_table, "+ offsets"))
+
+
+def test_an_atomic_past_the_end() -> None:
+    out = torch.zeros(6, dtype=torch.int32)
+    session = run(lambda: k.add_past[(1,)](out, BLOCK=8))
+    assert "atomic of 2 of 8 lanes" in only(session.problems, "out-of-bounds", line_of(k.add_past, "atomic_add"))
+    assert out.tolist() == [1] * 6
+
+
+def test_a_descriptor_of_more_rows_than_the_tensor_has() -> None:
+    x, out = torch.ones(12, 16), torch.zeros(16, 16)
+    right = run(lambda: k.copy_described[(1,)](x, out, 12, 16, BLOCK=16))
+    assert right.problems == []
+    assert out.sum() == 12 * 16
+    wrong = run(lambda: k.copy_described[(1,)](x, out, 16, 16, BLOCK=16))
+    message = only(wrong.problems, "out-of-bounds", line_of(k.copy_described, "x.load"))
+    assert "64 of 256 lanes outside x_ptr" in message
+
+
+# --------------------------------------------------------------------------------------------------------- order
+
+
+def test_a_hand_over_between_programs_depends_on_the_order_and_is_explained() -> None:
+    def outcome(order: int) -> torch.Tensor:
+        x, total = torch.ones(64), torch.zeros(5)
+        run(lambda: k.hand_over[(4,)](x, total, BLOCK=16), order)
+        return x
+
+    assert not torch.equal(outcome(0), outcome(1))
+    assert not torch.equal(outcome(0), outcome(2))
+    session = run(lambda: k.hand_over[(4,)](torch.ones(64), torch.zeros(5), BLOCK=16), trace=True)
+    message = only(session.problems, "race", line_of(k.hand_over, "carry = "))
+    assert "program (1, 0, 0) reads element [1] of total_ptr, which program (0, 0, 0) writes" in message
+
+
+def test_a_sum_without_atomics_is_a_race_although_every_order_gives_it() -> None:
+    out = torch.zeros(1)
+    session = run(lambda: k.add_unordered[(4,)](torch.ones(64), out, BLOCK=16))
+    message = only(session.problems, "race", line_of(k.add_unordered, "tl.store"))
+    assert out.item() == 64
+    assert "programs (0, 0, 0) and (1, 0, 0) store different values to element [0] of out_ptr" in message
+
+
+def test_a_lock_orders_programs() -> None:
+    out = torch.zeros(1, dtype=torch.int32)
+    session = run(lambda: k.add_locked[(4,)](torch.zeros(1, dtype=torch.int32), out))
+    assert session.problems == []
+    assert out.item() == 6
+
+
+def test_programs_may_store_the_same_value() -> None:
+    assert run(lambda: k.flag[(4,)](torch.zeros(1, dtype=torch.int32))).problems == []
+
+
+def test_lanes_of_one_store_that_meet_are_told_apart_by_the_order() -> None:
+    index = torch.tensor([0, 1, 1, 2], dtype=torch.int32)
+
+    def outcome(order: int) -> list[int]:
+        out = torch.zeros(4, dtype=torch.int32)
+        run(lambda: k.scatter[(1,)](index, out, BLOCK=4), order)
+        return out.tolist()
+
+    assert outcome(0) == [0, 2, 3, 0]
+    assert outcome(1) == [0, 1, 3, 0]
+    session = run(lambda: k.scatter[(1,)](index, torch.zeros(4, dtype=torch.int32), BLOCK=4), trace=True)
+    message = only(session.problems, "store-collision", line_of(k.scatter, "tl.store"))
+    assert "lanes 1 and 2 of one store write different values to element [1] of out_ptr" in message
+
+
+# --------------------------------------------------------------------------------------------- undefined lanes
+
+
+def test_lanes_without_other_follow_the_poison_and_are_named() -> None:
+    x = torch.ones(2, 50)
+
+    def outcome(poison: int) -> tuple[torch.Tensor, Interpretation]:
+        out = torch.zeros(2)
+        session = run(lambda: k.row_sum[(2,)](x, out, 50, BLOCK=64), poison=poison)
+        return out, session
+
+    (first, session), (second, _) = outcome(0), outcome(1)
+    assert not torch.equal(first, second)
+    (problem,) = session.undefined()
+    assert problem.outcome is Outcome.UNDEFINED_VALUE
+    assert problem.line.endswith(line_of(k.row_sum, "tl.store"))
+    assert line_of(k.row_sum, "tl.load") in problem.message
+
+
+def test_lanes_that_are_thrown_away_are_no_fault() -> None:
+    x = torch.arange(50.0)
+    for poison in (0, 1):
+        out = torch.zeros(1)
+        session = run(partial(k.row_maximum[(1,)], x, out, 50, BLOCK=64), poison=poison)
+        assert out.item() == 49
+        assert session.undefined() == []
+        assert session.warnings == []
+
+
+# ----------------------------------------------------------------------------------------------------- progress
+
+
+def test_a_barrier_of_all_programs_cannot_end_and_is_seen_at_once() -> None:
+    with pytest.raises(SpinTimeout, match="never end") as caught:
+        run(lambda: k.barrier[(4,)](torch.zeros(1, dtype=torch.int32), N=4))
+    assert caught.value.line.endswith(line_of(k.barrier, "pass"))
+
+
+def test_a_wait_that_counts_its_turns_ends_by_the_clock() -> None:
+    def call() -> None:
+        with opened(TARGET) as session:
+            session.program_seconds = 0.2
+            k.counts_while_waiting[(1,)](torch.zeros(1, dtype=torch.int32), torch.zeros(1, dtype=torch.int32))
+
+    with pytest.raises(SpinTimeout, match=r"after 0\.2 s"):
+        call()
+
+
+def test_a_loop_that_ends_is_left_alone() -> None:
+    out = torch.ones(1, dtype=torch.int32)
+    run(lambda: k.counts_down[(1,)](out, 300))
+    assert out.item() == 0
+
+
+# ------------------------------------------------------------------------------------------------- what is refused
+
+
+def test_inline_assembly_is_unsupported_by_name() -> None:
+    with pytest.raises(Unsupported, match=r"mov\.b32"):
+        run(lambda: k.assembly[(1,)](torch.zeros(1, dtype=torch.int32)))
+
+
+@pytest.mark.parametrize(("kernel", "text"), [(k.not_a_power_of_two, "arange"), (k.block_condition, "if ")])
+def test_what_the_front_end_refuses_has_its_line(kernel: Any, text: str) -> None:
+    with pytest.raises(KernelError) as caught:
+        run(lambda: kernel[(1,)](torch.zeros(96, dtype=torch.int32)))
+    assert caught.value.line.endswith(line_of(kernel, text))
+
+
+# ------------------------------------------------------------------------------------------------------- warnings
+
+
+def ints(*values: int) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int32)
+
+
+NAN = float("nan")
+FAULTY: list[tuple[str, Any, str, Callable[[Any], Any]]] = [
+    ("int-overflow", k.overflowing, "n * n", lambda q: q(torch.zeros(1, dtype=torch.int64), 70_000)),
+    ("mixed-signs", k.divided, "//", lambda q: q(ints(-7), ints(2), ints(0))),
+    ("mixed-signs", k.remainder, "%", lambda q: q(torch.tensor([-7.0]), torch.tensor([2.0]), torch.zeros(1))),
+    ("div-by-zero", k.divided, "//", lambda q: q(ints(7), ints(0), ints(0))),
+    ("shift-width", k.shifted, "<<", lambda q: q(ints(1), ints(32), ints(0))),
+    ("float-to-int", k.to_integer, ".to", lambda q: q(torch.tensor([3e9]), ints(0))),
+    ("float-to-int", k.to_integer, ".to", lambda q: q(torch.tensor([NAN]), ints(0))),
+    ("fp8-saturation", k.convert, ".to", lambda q: q(
+        torch.tensor([500.0, 1.0]), torch.zeros(2, dtype=torch.float8_e4m3fn), ROUNDING=None, BLOCK=2)),
+    ("false-multiple-of", k.hinted, "multiple_of", lambda q: q(
+        torch.zeros(80), torch.zeros(16), 8, MULTIPLE=16, RUN=16, BLOCK=16)),
+    ("false-assumption", k.assumed, "tl.assume", lambda q: q(ints(0), 0)),
+    ("reduce-order", k.reduced, "tl.reduce", lambda q: q(
+        torch.arange(8.0), torch.zeros(1), COMBINE=k.take_difference, BLOCK=8)),
+    ("nan-minmax", k.maximum, "tl.max", lambda q: q(torch.tensor([1.0, NAN]), torch.zeros(1), BLOCK=2)),
+    ("bf16-atomic", k.count, "atomic_add", lambda q: q(ints(0, 1), torch.zeros(2, dtype=torch.bfloat16), BLOCK=2)),
+    ("dot-minimum", k.product, "tl.dot", lambda q: q(
+        torch.zeros(16, 8).half(), torch.zeros(8, 16).half(), torch.zeros(16, 16), M=16, N=16, K=8)),
+    ("dot-precision", k.product, "tl.dot", lambda q: q(
+        torch.zeros(16, 16), torch.zeros(16, 16), torch.zeros(16, 16), M=16, N=16, K=16)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "kernel", "text", "call"), FAULTY, ids=[f"{c}-{q.fn.__name__}" for c, q, *_ in FAULTY]
+)
+def test_a_warning_has_its_code_and_line(code: str, kernel: Any, text: str, call: Callable[[Any], Any]) -> None:
+    session = run(lambda: call(kernel[(1,)]))
+    only(session.warnings, code, line_of(kernel, text))
+    assert session.problems == []
+
+
+RIGHT: list[tuple[Any, Callable[[Any], Any]]] = [
+    (k.overflowing, lambda q: q(torch.zeros(1, dtype=torch.int64), 40_000)),
+    (k.divided, lambda q: q(ints(-8), ints(2), ints(0))),
+    (k.remainder, lambda q: q(torch.tensor([7.0]), torch.tensor([2.0]), torch.zeros(1))),
+    (k.shifted, lambda q: q(ints(1), ints(31), ints(0))),
+    (k.to_integer, lambda q: q(torch.tensor([2147483520.0]), ints(0))),
+    (k.hinted, lambda q: q(torch.zeros(80), torch.zeros(16), 32, MULTIPLE=16, RUN=16, BLOCK=16)),
+    (k.reduced, lambda q: q(torch.randn(64), torch.zeros(1), COMBINE=k.plus, BLOCK=64)),
+    (k.gathered, lambda q: q(ints(0, 1, 2, 3), torch.zeros(20_000), torch.zeros(4), 3, 9_000, BLOCK=4)),
+    (k.product, lambda q: q(
+        torch.zeros(16, 16).half(), torch.zeros(16, 16).half(), torch.zeros(16, 16), M=16, N=16, K=16)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kernel", "call"), RIGHT, ids=[q.fn.__name__ for q, _ in RIGHT])
+@pytest.mark.parametrize("poison", [0, 1])
+def test_a_right_kernel_raises_no_alarm(kernel: Any, call: Callable[[Any], Any], poison: int) -> None:
+    session = run(lambda: call(kernel[(1,)]), order=poison, poison=poison)
+    assert session.problems == []
+    assert session.warnings == []
+
+
+def test_a_hint_of_runs_is_held_against_the_values() -> None:
+    session = run(lambda: k.hinted[(1,)](torch.zeros(80), torch.zeros(16), 1, MULTIPLE=1, RUN=16, BLOCK=16))
+    assert session.warnings == []  # a run may begin anywhere; its multiple says where
+    strided = run(lambda: k.hinted_strided[(1,)](torch.zeros(80), torch.zeros(16), RUN=4, BLOCK=16))
+    only(strided.warnings, "false-max-contiguous", line_of(k.hinted_strided, "max_contiguous"))
+
+
+def test_a_warning_comes_once_for_all_programs() -> None:
+    session = run(lambda: k.divided[(5,)](ints(-7), ints(2), ints(0)))
+    assert len(session.warnings) == 1
