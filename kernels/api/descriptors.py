@@ -69,7 +69,7 @@ def attributes_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     x = describe(x_ptr, ROWS, COLUMNS, INNER)
     block = x.load([0, COLUMNS // 2])
     tl.static_assert(block.type == x.block_type)
-    store_block(out_ptr, block + tl.zeros(x.block_shape, x.dtype))
+    store_block(out_ptr, block + tl.full(x.block_shape, 0, x.dtype))
 
 
 @triton.jit
