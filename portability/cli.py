@@ -44,8 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     own = argparse.ArgumentParser(prog=f"portability {command}", description=module.__doc__)
     own.formatter_class = argparse.RawDescriptionHelpFormatter
     module.add_arguments(own)
+    # What follows "--" is another program's: argparse's own REMAINDER would swallow options before it.
+    end = arguments.index("--") if "--" in arguments else len(arguments)
     try:
-        code: int = module.main(own.parse_args(arguments[1:]))
+        args = own.parse_args(arguments[1:end], argparse.Namespace(rest=arguments[end + 1 :]))
+        code: int = module.main(args)
     except (ValueError, LookupError, OSError, RuntimeError) as error:
         if isinstance(error, BrokenPipeError):  # a pager or head that has seen enough
             sys.stderr.close()

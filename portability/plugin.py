@@ -166,9 +166,12 @@ class State:
             return set(self.worker["portability_finished"])
         if not self.config.option.portability_resume:
             return set()
-        from portability.results import read_run
+        from portability.results import ResultsError, read_run
 
-        return {o.cell.id for o in read_run(Path(self.config.option.portability_resume)).observations}
+        try:
+            return {o.cell.id for o in read_run(Path(self.config.option.portability_resume)).observations}
+        except ResultsError as error:
+            pytest.exit(f"--resume: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
 
     def _marks(self, cell: Cell) -> list[pytest.MarkDecorator]:
         target = self.harness.catalogue.target(cell)

@@ -25,7 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", type=Path, metavar="FILE", help="go on with an interrupted run")
     parser.add_argument("--format", default="terminal", metavar="F", help="of the table: terminal, markdown, json, csv")
     parser.add_argument("-n", default="auto", metavar="N", help="workers (default: auto; 0: none)")
-    parser.add_argument("pytest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -34,15 +33,16 @@ def main(args: argparse.Namespace) -> int:
 
     from portability import plugin, testing
     from portability.commands import table
-    from portability.results import read_runs
+    from portability.results import read_run, read_runs
 
     matrix = args.matrix or plugin.find_matrix(Path.cwd())
     if matrix is None or not matrix.is_file():
         raise ValueError(f"no {matrix or 'matrix.toml'} here or above; an empty file takes every default")
+    if args.resume:
+        read_run(args.resume)  # refused here if it is no run, before anything is started
     results = args.resume or args.results or plugin.new_results(matrix.resolve().parent)
     os.environ[plugin.MATRIX] = str(matrix.resolve())
-    extra = args.pytest[1:] if args.pytest[:1] == ["--"] else args.pytest
-    pytest.main([*_options(args, results, matrix), str(testing.__file__), *extra])
+    pytest.main([*_options(args, results, matrix), str(testing.__file__), *args.rest])
     if not results.exists():
         return 2  # nothing was run, and pytest has said why
     return table.show(read_runs(results), args.format)

@@ -9,7 +9,6 @@ The rules are in `devices`, `launching`, `numerics`, `memory` and `language`; `d
 from __future__ import annotations
 
 from portability.lint import devices, language, launching, memory, numerics
-from portability.lint.command import main_lint
 from portability.lint.formatting import FORMATS, render
 from portability.lint.model import LintFinding, Report, Rule, Unreadable
 from portability.lint.model import registered as RULES
@@ -25,7 +24,6 @@ __all__ = [
     "lint_file",
     "lint_paths",
     "lint_source",
-    "main_lint",
     "render",
 ]
 

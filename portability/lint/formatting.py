@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from portability.lint.model import LintFinding, Report
+from portability.lint.model import LintFinding, Report, Rule
 from portability.model import to_json
 
 VERSION = 1  # of the JSON form
@@ -52,3 +52,13 @@ def _data(value: str) -> str:
 
 def _property(value: str) -> str:
     return _data(value).replace(":", "%3A").replace(",", "%2C")
+
+
+def explanation(rule: Rule) -> str:
+    """Return a rule as Markdown: what, why, where, and both examples."""
+    targets = "all targets" if rule.targets == ("*",) else ", ".join(f"`{t}`" for t in rule.targets)
+    return (
+        f"### {rule.code} {rule.name}\n\n{rule.summary}\n\n{rule.reason}\n\n"
+        f"Targets: {targets}. [Reference]({rule.link})\n\n"
+        f"Bad:\n\n```python\n{rule.bad}```\n\nGood:\n\n```python\n{rule.good}```\n"
+    )

@@ -84,6 +84,12 @@ def unknown_option(x, blocks=None):
     return double(x, no_such_option=2)
 
 
+def slow(x, blocks=None):
+    """Take a while."""
+    time.sleep(0.4)
+    return double(x)
+
+
 def nothing(x, blocks=None):
     """Launch no kernel."""
     return x * 2
@@ -122,6 +128,13 @@ CASES = [
     case("beyond", beyond, lambda x: x * 2),
     case("unknown_option", unknown_option, lambda x: x * 2),
     case("nothing", nothing, lambda x: x * 2),
+    KernelCase(
+        name="slow",
+        operator=slow,
+        reference=lambda x: x * 2,
+        samples=[Sample(f"{n}", lambda draw, n=n: (draw.normal(n),)) for n in range(100, 112)],
+        dtypes=["float32"],
+    ),
     case("assembly", reciprocal, lambda x: 1 / x),
     KernelCase(
         name="over_limit",
