@@ -78,3 +78,10 @@ def rows_of(operator: str, name: str, tensor: torch.Tensor) -> torch.Tensor:
             f"{operator}: {name} of shape {tuple(tensor.shape)} and strides {tensor.stride()} is not a view of rows: "
             f"its leading dimensions must lie evenly; make it contiguous first"
         ) from None
+
+
+def check_no_gradient(operator: str, **tensors: torch.Tensor | None) -> None:
+    """Raise `ValueError` where autograd would follow an operator without a backward: its result would look constant."""
+    for name, t in tensors.items():
+        if differentiating(t):
+            raise ValueError(f"{operator}: {name} requires a gradient, which is not computed here; detach it")

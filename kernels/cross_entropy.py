@@ -15,7 +15,14 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.checks import FLOATS, check_contiguous, check_device, check_dtype, check_shape
+from portability.kernels.checks import (
+    FLOATS,
+    check_contiguous,
+    check_device,
+    check_dtype,
+    check_shape,
+    differentiating,
+)
 
 TARGETS = (torch.int64, torch.int32)
 REDUCTIONS = ("mean", "sum", "none")
@@ -132,7 +139,11 @@ def cross_entropy(
     """
     if reduction not in REDUCTIONS:
         raise ValueError(f"cross_entropy: reduction {reduction!r} is none of {', '.join(REDUCTIONS)}")
-    loss = _CrossEntropy.apply(logits, target, ignore_index, label_smoothing, blocks)
+    options = ignore_index, label_smoothing, blocks
+    if differentiating(logits):
+        loss = _CrossEntropy.apply(logits, target, *options)
+    else:
+        loss, _ = cross_entropy_forward(logits, target, *options)
     if reduction == "none":
         return loss
     return loss.sum() / (target != ignore_index).sum() if reduction == "mean" else loss.sum()

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.checks import check_dtype, rows_of
+from portability.kernels.checks import check_dtype, check_no_gradient, rows_of
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
@@ -79,6 +79,7 @@ def cumsum(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     also the result's dtype. Raises `TypeError` for another dtype, `ValueError` for another layout.
     """
     check_dtype("cumsum", (*FLOATS, *INTEGERS), x=x)
+    check_no_gradient("cumsum", x=x)
     rows = rows_of("cumsum", "x", x)
     out = torch.empty(x.shape, dtype=x.dtype if x.dtype.is_floating_point else torch.int64, device=x.device)
     launch_cumsum(rows, out.view(rows.shape), blocks or blocks_for("cumsum", x))

@@ -21,6 +21,7 @@ from portability.kernels.checks import (
     check_device,
     check_dtype,
     check_last_stride,
+    check_no_gradient,
     check_shape,
 )
 
@@ -166,6 +167,7 @@ def check_pages(operator, k_pages, v_pages, page_table, lengths, **heads):
             raise ValueError(f"{operator}: {tensor.shape[1]} query heads are no multiple of {H_kv} heads of keys")
     check_last_stride(operator, **heads, k_pages=k_pages, v_pages=v_pages, page_table=page_table)
     check_contiguous(operator, lengths=lengths)
+    check_no_gradient(operator, **heads, k_pages=k_pages, v_pages=v_pages)
 
 
 def decode_attention_reference(q, k_pages, v_pages, page_table, lengths, scale):

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.checks import FLOATS, check_contiguous, check_dtype
+from portability.kernels.checks import FLOATS, check_contiguous, check_dtype, differentiating
 
 
 @triton.jit(do_not_specialize=["seed"])  # a new seed must not be a new binary
@@ -38,9 +38,7 @@ class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, p, seed, blocks):
         ctx.options = p, seed
-        out = torch.empty_like(x)
-        launch_dropout(x, p, seed, out, blocks or blocks_for("dropout", x))
-        return out
+        return dropout(x, p, seed, blocks)
 
     @staticmethod
     @once_differentiable
@@ -59,7 +57,11 @@ def dropout(x: torch.Tensor, p: float, seed: int | None = None, blocks: Blocks |
     if seed is None:
         seed = int(torch.randint(2**31, ()))
     _check("dropout", "x", x, p, seed)
-    return _Dropout.apply(x, p, seed, blocks)
+    if differentiating(x):
+        return _Dropout.apply(x, p, seed, blocks)
+    out = torch.empty_like(x)
+    launch_dropout(x, p, seed, out, blocks or blocks_for("dropout", x))
+    return out
 
 
 def dropout_backward(dout: torch.Tensor, p: float, seed: int, blocks: Blocks | None = None) -> torch.Tensor:

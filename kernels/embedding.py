@@ -12,7 +12,14 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.checks import FLOATS, check_contiguous, check_device, check_dtype, check_shape
+from portability.kernels.checks import (
+    FLOATS,
+    check_contiguous,
+    check_device,
+    check_dtype,
+    check_shape,
+    differentiating,
+)
 
 IDS = (torch.int64, torch.int32)
 
@@ -81,9 +88,7 @@ class _Embedding(torch.autograd.Function):
     def forward(ctx, weight, ids, padding_idx, blocks):
         ctx.save_for_backward(ids)
         ctx.options = weight.shape[0], padding_idx
-        out = torch.empty((*ids.shape, weight.shape[1]), dtype=weight.dtype, device=weight.device)
-        launch_embedding(weight, ids, padding_idx, out, blocks or blocks_for("embedding", weight))
-        return out
+        return embedding(weight, ids, padding_idx, blocks)
 
     @staticmethod
     @once_differentiable
@@ -106,7 +111,11 @@ def embedding(
     check_dtype("embedding", FLOATS, weight=weight)
     check_shape("embedding", weight=(weight, ("V", "D")))
     _check("embedding", ids, weight.shape[0], padding_idx)
-    return _Embedding.apply(weight, ids, padding_idx, blocks)
+    if differentiating(weight):
+        return _Embedding.apply(weight, ids, padding_idx, blocks)
+    out = torch.empty((*ids.shape, weight.shape[1]), dtype=weight.dtype, device=weight.device)
+    launch_embedding(weight, ids, padding_idx, out, blocks or blocks_for("embedding", weight))
+    return out
 
 
 def embedding_backward(

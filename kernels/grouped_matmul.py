@@ -11,7 +11,15 @@ import triton
 import triton.language as tl
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
-from portability.kernels.checks import FLOATS, check_contiguous, check_device, check_dtype, check_shape
+from portability.kernels.checks import (
+    FLOATS,
+    check_contiguous,
+    check_device,
+    check_dtype,
+    check_no_gradient,
+    check_shape,
+    named,
+)
 
 
 @triton.jit
@@ -81,7 +89,7 @@ def grouped_matmul(x: torch.Tensor, w: torch.Tensor, ends: torch.Tensor, blocks:
     ends  (G,) int32, contiguous: one past each group's last row, rising, at most M; equal ends are an empty group, and
           rows past the last end give 0. Values are not checked: they stay on the device
 
-    Raises `TypeError` for another dtype, `ValueError` for other shapes, layouts or devices.
+    Raises `TypeError` for another dtype, `ValueError` for other shapes, layouts or devices, and for a gradient.
     """
     check_device("grouped_matmul", x=x, w=w, ends=ends)
     check_dtype("grouped_matmul", FLOATS, x=x, w=w)
@@ -90,6 +98,7 @@ def grouped_matmul(x: torch.Tensor, w: torch.Tensor, ends: torch.Tensor, blocks:
     check_shape("grouped_matmul", w=(w, ("G", x.shape[1], "N")))
     check_shape("grouped_matmul", ends=(ends, w.shape[:1]))
     check_contiguous("grouped_matmul", ends=ends)
+    check_no_gradient("grouped_matmul", x=x, w=w)
     out = torch.empty((x.shape[0], w.shape[2]), dtype=x.dtype, device=x.device)
     launch_grouped_matmul(x, w, ends, out, blocks or blocks_for("grouped_matmul", x))
     return out
@@ -134,7 +143,7 @@ SAMPLES = (
 
 def _cost(x, w, _ends, out):
     moved = (x.numel() + w.numel() + out.numel()) * x.element_size()
-    return Cost(moved, flops=2 * out.numel() * x.shape[1], unit=str(x.dtype).removeprefix("torch."))
+    return Cost(moved, flops=2 * out.numel() * x.shape[1], unit=named(x.dtype))
 
 
 CASE = KernelCase(

@@ -22,7 +22,9 @@ from portability.kernels.checks import (
     check_device,
     check_dtype,
     check_last_stride,
+    check_no_gradient,
     check_shape,
+    named,
 )
 
 PROJECTION_ROWS, PROJECTION_COLS = 16, 64  # tiles of the two projections, whose work is small
@@ -206,6 +208,7 @@ def mla_decode(
     check_shape("mla_decode", w_uv=(w_uv, (H, R, "V")), cache=(cache, (B, "tokens", R + P)))
     check_last_stride("mla_decode", q=q, q_rope=q_rope, cache=cache)
     check_contiguous("mla_decode", lengths=lengths)
+    check_no_gradient("mla_decode", **operands)
     out = torch.empty((B, H, w_uv.shape[2]), dtype=q.dtype, device=q.device)
     launch_mla_decode(q, q_rope, cache, w_uk, w_uv, lengths, scale, out, blocks or blocks_for("mla_decode", q))
     return out
@@ -287,7 +290,7 @@ def _cost(q, q_rope, cache, w_uk, w_uv, lengths, _scale, out):
     tokens, width = int(lengths.sum()), cache.shape[2]
     moved = tokens * width + sum(t.numel() for t in (q, q_rope, w_uk, w_uv, out))
     flops = 2 * tokens * q.shape[1] * (width + w_uk.shape[2]) + 2 * q.shape[0] * (w_uk.numel() + w_uv.numel())
-    return Cost(moved * q.element_size(), flops=flops, unit=str(q.dtype).removeprefix("torch."))
+    return Cost(moved * q.element_size(), flops=flops, unit=named(q.dtype))
 
 
 CASE = KernelCase(

@@ -13,7 +13,15 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_last_stride, check_shape
+from portability.kernels.checks import (
+    FLOATS,
+    check_device,
+    check_dtype,
+    check_last_stride,
+    check_no_gradient,
+    check_shape,
+    differentiating,
+)
 
 
 @triton.jit
@@ -81,9 +89,7 @@ class _Rotary(torch.autograd.Function):
     def forward(ctx, x, cos, sin, interleaved, blocks):
         ctx.save_for_backward(cos, sin)
         ctx.interleaved = interleaved
-        out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-        launch_rotary(x, cos, sin, interleaved, out, blocks or blocks_for("rotary_embedding", x))
-        return out
+        return rotary_embedding(x, cos, sin, interleaved, blocks)
 
     @staticmethod
     @once_differentiable
@@ -104,9 +110,12 @@ def rotary_embedding(
     or `sin` would need a gradient.
     """
     _check("rotary_embedding", "x", x, cos, sin)
-    if cos.requires_grad or sin.requires_grad:
-        raise ValueError("rotary_embedding: cos and sin get no gradient here; detach them")
-    return _Rotary.apply(x, cos, sin, interleaved, blocks)
+    check_no_gradient("rotary_embedding", cos=cos, sin=sin)
+    if differentiating(x):
+        return _Rotary.apply(x, cos, sin, interleaved, blocks)
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    launch_rotary(x, cos, sin, interleaved, out, blocks or blocks_for("rotary_embedding", x))
+    return out
 
 
 def rotary_embedding_backward(

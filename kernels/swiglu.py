@@ -12,7 +12,7 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape, rows_of
+from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape, differentiating, rows_of
 
 
 @triton.jit
@@ -75,10 +75,7 @@ class _SwiGLU(torch.autograd.Function):
     @staticmethod
     def forward(ctx, gate, up, blocks):
         ctx.save_for_backward(gate, up)
-        out = torch.empty(gate.shape, dtype=gate.dtype, device=gate.device)
-        rows = [rows_of("swiglu", name, t) for name, t in (("gate", gate), ("up", up), ("out", out))]
-        launch_swiglu(*rows, blocks or blocks_for("swiglu", gate))
-        return out
+        return swiglu(gate, up, blocks)
 
     @staticmethod
     @once_differentiable
@@ -96,7 +93,12 @@ def swiglu(gate: torch.Tensor, up: torch.Tensor, blocks: Blocks | None = None) -
     check_device("swiglu", gate=gate, up=up)
     check_dtype("swiglu", FLOATS, gate=gate, up=up)
     check_shape("swiglu", up=(up, gate.shape))
-    return _SwiGLU.apply(gate, up, blocks)
+    if differentiating(gate, up):
+        return _SwiGLU.apply(gate, up, blocks)
+    out = torch.empty(gate.shape, dtype=gate.dtype, device=gate.device)
+    rows = [rows_of("swiglu", name, t) for name, t in (("gate", gate), ("up", up), ("out", out))]
+    launch_swiglu(*rows, blocks or blocks_for("swiglu", gate))
+    return out
 
 
 def swiglu_backward(

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, next_power_of_2
-from portability.kernels.checks import FLOATS, check_dtype, rows_of
+from portability.kernels.checks import FLOATS, check_dtype, check_no_gradient, rows_of
 
 MOST = 128  # a sorting network is unrolled: it grows with the square of log k
 
@@ -64,6 +64,7 @@ def topk(x: torch.Tensor, k: int, blocks: Blocks | None = None) -> tuple[torch.T
     Raises `TypeError` for another dtype, `ValueError` for another layout or k.
     """
     check_dtype("topk", FLOATS, x=x)
+    check_no_gradient("topk", x=x)
     rows = rows_of("topk", "x", x)
     if not 0 <= k <= min(rows.shape[1], MOST):
         raise ValueError(f"topk: k is {k}; taken is 0 to {min(rows.shape[1], MOST)} for rows of {rows.shape[1]}")

@@ -1,0 +1,394 @@
+"""Matrix products with quantised operands, which are scaled back by blocks along K, g(k) being the block of k:
+
+    int4, int8  out = x @ w,  w[k, n] = s[g(k), n] · q[k, n]                              weights alone are quantised
+    float8      out = x @ w,  x[m, k] = s_x[m, g(k)] · q_x[m, k],  w[k, n] = s_w[g(k), g(n)] · q_w[k, n]
+
+A scale is constant within a block, so it is applied to the block's sum, in float32, and not to each weight:
+
+    out[m, n] = Σ_g s[g, n] · Σ_{k in g} x[m, k] · q[k, n]
+
+The quantised numbers are exact in x's dtype, and nothing but x @ q runs on the matrix units.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernels.checks import (
+    FLOATS,
+    check_contiguous,
+    check_device,
+    check_dtype,
+    check_no_gradient,
+    check_shape,
+    named,
+)
+
+FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
+FLOAT8_BLOCK = 128  # elements along K, and along N for weights, that share a scale
+
+
+@triton.jit
+def int4_matmul_kernel(
+    x_ptr, packed_ptr, scales_ptr, out_ptr, M, N, K, half,
+    stride_xm, stride_xk, stride_pk, stride_pn, stride_sg, stride_om,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Each program computes one tile. A byte holds q[k] in its low and q[k + half] in its high bits, plus 8 each."""
+    rows = (tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)
+    cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    in_rows, in_cols = (rows < M)[:, None], (cols < N)[None, :]
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for byte in range(0, K // 2, BLOCK_K):  # BLOCK_K divides half: a block of bytes is of one group
+        group = byte // half
+        bytes_ = byte + tl.arange(0, BLOCK_K)
+        low = bytes_ + group * half  # = group · 2 half + (bytes - group · half)
+        x_ptrs = x_ptr + rows[:, None] * stride_xm + low[None, :] * stride_xk
+        x_low = tl.load(x_ptrs, mask=in_rows, other=0.0)
+        x_high = tl.load(x_ptrs + half * stride_xk, mask=in_rows, other=0.0)
+        packed_ptrs = packed_ptr + bytes_[:, None].to(tl.int64) * stride_pk + cols[None, :] * stride_pn
+        packed = tl.load(packed_ptrs, mask=in_cols, other=0)
+        q_low = ((packed & 0xF).to(tl.int8) - 8).to(x_low.dtype)
+        q_high = ((packed >> 4).to(tl.int8) - 8).to(x_low.dtype)
+        partial = tl.dot(x_low, q_low, input_precision="ieee")
+        partial = tl.dot(x_high, q_high, partial, input_precision="ieee")
+        scale = tl.load(scales_ptr + group * stride_sg + cols, mask=cols < N, other=0.0).to(tl.float32)
+        acc += scale[None, :] * partial
+    out_ptrs = out_ptr + rows[:, None] * stride_om + cols[None, :]
+    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=in_rows & in_cols)
+
+
+@triton.jit
+def int8_matmul_kernel(
+    x_ptr, q_ptr, scales_ptr, out_ptr, M, N, K, group_size,
+    stride_xm, stride_xk, stride_qk, stride_qn, stride_sg, stride_om,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Each program computes one tile."""
+    rows = (tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)
+    cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    in_rows, in_cols = (rows < M)[:, None], (cols < N)[None, :]
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k0 in range(0, K, BLOCK_K):  # BLOCK_K divides group_size, or there is one group
+        k = k0 + tl.arange(0, BLOCK_K)
+        x_ptrs = x_ptr + rows[:, None] * stride_xm + k[None, :] * stride_xk
+        x = tl.load(x_ptrs, mask=in_rows & (k < K)[None, :], other=0.0)
+        q_ptrs = q_ptr + k[:, None].to(tl.int64) * stride_qk + cols[None, :] * stride_qn
+        q = tl.load(q_ptrs, mask=(k < K)[:, None] & in_cols, other=0).to(x.dtype)
+        partial = tl.dot(x, q, input_precision="ieee")
+        scale_ptrs = scales_ptr + (k0 // group_size) * stride_sg + cols
+        acc += tl.load(scale_ptrs, mask=cols < N, other=0.0).to(tl.float32)[None, :] * partial
+    out_ptrs = out_ptr + rows[:, None] * stride_om + cols[None, :]
+    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=in_rows & in_cols)
+
+
+@triton.jit
+def float8_matmul_kernel(
+    x_ptr, x_scales_ptr, q_ptr, w_scales_ptr, out_ptr, M, N, K,
+    stride_xm, stride_xk, stride_xsm, stride_xsg, stride_qk, stride_qn, stride_wsg, stride_wsn, stride_om,
+    SCALED: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Each program computes one tile. Sums longer than SCALED are in float32, whatever the matrix unit adds up in."""
+    rows = (tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)
+    cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    in_rows, in_cols = (rows < M)[:, None], (cols < N)[None, :]
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k0 in range(0, K, BLOCK_K):  # BLOCK_K divides SCALED
+        k = k0 + tl.arange(0, BLOCK_K)
+        x_ptrs = x_ptr + rows[:, None] * stride_xm + k[None, :] * stride_xk
+        x = tl.load(x_ptrs, mask=in_rows & (k < K)[None, :], other=0.0)
+        q_ptrs = q_ptr + k[:, None].to(tl.int64) * stride_qk + cols[None, :] * stride_qn
+        q = tl.load(q_ptrs, mask=(k < K)[:, None] & in_cols, other=0.0)
+        partial = tl.dot(x, q)
+        group = k0 // SCALED
+        x_scale = tl.load(x_scales_ptr + rows * stride_xsm + group * stride_xsg, mask=rows < M, other=0.0)
+        w_scale_ptrs = w_scales_ptr + group * stride_wsg + (cols // SCALED) * stride_wsn
+        w_scale = tl.load(w_scale_ptrs, mask=cols < N, other=0.0)
+        acc += x_scale[:, None] * w_scale[None, :] * partial
+    out_ptrs = out_ptr + rows[:, None] * stride_om + cols[None, :]
+    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=in_rows & in_cols)
+
+
+def launch_int4_matmul(x, packed, scales, out, blocks):
+    """Write x @ w into `out` (M, N), rows contiguous."""
+    (M, K), N = x.shape, packed.shape[1]
+    half = K // scales.shape[0] // 2
+    blocks = blocks | {"BLOCK_K": min(half, blocks["BLOCK_K"])}
+    if out.numel():
+        int4_matmul_kernel[_grid(out, blocks)](
+            x, packed, scales, out, M, N, K, half,
+            *x.stride(), *packed.stride(), scales.stride(0), out.stride(0), **blocks,
+        )  # fmt: skip
+
+
+def launch_int8_matmul(x, q, scales, out, blocks):
+    """Write x @ w into `out` (M, N), rows contiguous."""
+    (M, K), N = x.shape, q.shape[1]
+    group_size = K // scales.shape[0]
+    if scales.shape[0] > 1:
+        blocks = blocks | {"BLOCK_K": min(group_size, blocks["BLOCK_K"])}
+    if out.numel():
+        int8_matmul_kernel[_grid(out, blocks)](
+            x, q, scales, out, M, N, K, group_size,
+            *x.stride(), *q.stride(), scales.stride(0), out.stride(0), **blocks,
+        )  # fmt: skip
+
+
+def launch_float8_matmul(x, x_scales, q, w_scales, out, blocks):
+    """Write x @ w into `out` (M, N), rows contiguous."""
+    (M, K), N = x.shape, q.shape[1]
+    if out.numel():
+        float8_matmul_kernel[_grid(out, blocks)](
+            x, x_scales, q, w_scales, out, M, N, K,
+            *x.stride(), *x_scales.stride(), *q.stride(), *w_scales.stride(), out.stride(0),
+            SCALED=FLOAT8_BLOCK, **blocks,
+        )  # fmt: skip
+
+
+def _grid(out, blocks):
+    return cdiv(out.shape[0], blocks["BLOCK_M"]), cdiv(out.shape[1], blocks["BLOCK_N"])
+
+
+def int4_matmul(
+    x: torch.Tensor, packed: torch.Tensor, scales: torch.Tensor, blocks: Blocks | None = None
+) -> torch.Tensor:
+    """Return x @ w, (M, N), contiguous, for weights of 4 bits as `quantize_int4` packs them; summed in float32.
+
+    x       (M, K), float32, float16 or bfloat16, any strides
+    packed  (K / 2, N) uint8, any strides
+    scales  (K / group, N) of x's dtype, contiguous; the group is a power of two from 32 on
+
+    Raises `TypeError` for another dtype, `ValueError` for other shapes, layouts or devices, and where `x` would need a
+    gradient.
+    """
+    check_device("int4_matmul", x=x, packed=packed, scales=scales)
+    check_dtype("int4_matmul", FLOATS, x=x, scales=scales)
+    check_dtype("int4_matmul", (torch.uint8,), packed=packed)
+    check_shape("int4_matmul", x=(x, ("M", "K")))
+    M, K = x.shape
+    check_shape("int4_matmul", packed=(packed, (K // 2, "N")))
+    _check_groups("int4_matmul", K, packed.shape[1], scales, least=32, one_of_any_size=False)
+    check_no_gradient("int4_matmul", x=x, scales=scales)
+    out = torch.empty((M, packed.shape[1]), dtype=x.dtype, device=x.device)
+    launch_int4_matmul(x, packed, scales, out, blocks or blocks_for("quantized_matmul_int4", x))
+    return out
+
+
+def int8_matmul(x: torch.Tensor, q: torch.Tensor, scales: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
+    """Return x @ w, (M, N), contiguous, for weights of 8 bits; summed in float32.
+
+    x       (M, K), float32, float16 or bfloat16, any strides
+    q       (K, N) int8, any strides
+    scales  (K / group, N) of x's dtype, contiguous; the group is a power of two from 16 on, or K itself: one a column
+
+    Errors as `int4_matmul`.
+    """
+    check_device("int8_matmul", x=x, q=q, scales=scales)
+    check_dtype("int8_matmul", FLOATS, x=x, scales=scales)
+    check_dtype("int8_matmul", (torch.int8,), q=q)
+    check_shape("int8_matmul", x=(x, ("M", "K")))
+    M, K = x.shape
+    check_shape("int8_matmul", q=(q, (K, "N")))
+    _check_groups("int8_matmul", K, q.shape[1], scales, least=16, one_of_any_size=True)
+    check_no_gradient("int8_matmul", x=x, scales=scales)
+    out = torch.empty((M, q.shape[1]), dtype=x.dtype, device=x.device)
+    launch_int8_matmul(x, q, scales, out, blocks or blocks_for("quantized_matmul_int8", x))
+    return out
+
+
+def float8_matmul(
+    x: torch.Tensor,
+    x_scales: torch.Tensor,
+    q: torch.Tensor,
+    w_scales: torch.Tensor,
+    blocks: Blocks | None = None,
+) -> torch.Tensor:
+    """Return x @ w, (M, N) bfloat16, contiguous, for both in float8 with scales by blocks of 128 (DeepSeek-V3, 2024).
+
+    x         (M, K), a float8 dtype, any strides
+    x_scales  (M, ⌈K / 128⌉) float32, any strides
+    q         (K, N), the same dtype, any strides
+    w_scales  (⌈K / 128⌉, ⌈N / 128⌉) float32, any strides
+
+    Raises `TypeError` for another dtype, `ValueError` for other shapes or devices.
+    """
+    check_device("float8_matmul", x=x, x_scales=x_scales, q=q, w_scales=w_scales)
+    check_dtype("float8_matmul", FLOAT8, x=x, q=q)
+    check_dtype("float8_matmul", (torch.float32,), x_scales=x_scales, w_scales=w_scales)
+    check_shape("float8_matmul", x=(x, ("M", "K")))
+    M, K = x.shape
+    check_shape("float8_matmul", q=(q, (K, "N")))
+    groups, N = cdiv(K, FLOAT8_BLOCK), q.shape[1]
+    check_shape("float8_matmul", x_scales=(x_scales, (M, groups)), w_scales=(w_scales, (groups, cdiv(N, FLOAT8_BLOCK))))
+    out = torch.empty((M, N), dtype=torch.bfloat16, device=x.device)
+    launch_float8_matmul(x, x_scales, q, w_scales, out, blocks or blocks_for("quantized_matmul_float8", x))
+    return out
+
+
+def quantize_int4(w: torch.Tensor, group: int = 128) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return `w` (K, N) as packed uint8 (K / 2, N) and scales (K / group, N) of w's dtype: q in -8 … 7, w ≈ scale · q.
+
+    Row i of a group lies in the low four bits and row i + group / 2 in the high ones, each plus 8, so that a kernel has
+    both as blocks of neighbours, with nothing to interleave.
+    """
+    q, scales = _quantize(w, group, 7)
+    low, high = (q + 8).to(torch.uint8).chunk(2, dim=1)
+    return (low | high << 4).flatten(0, 1), scales
+
+
+def quantize_int8(w: torch.Tensor, group: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return `w` (K, N) as int8 (K, N) and scales (K / group, N) of w's dtype, w ≈ scale · q; one group by default."""
+    q, scales = _quantize(w, group or w.shape[0], 127)
+    return q.to(torch.int8).flatten(0, 1), scales
+
+
+def _quantize(w, group, largest):
+    w = w.unflatten(0, (-1, group))  # (groups, group, N)
+    scales = (w.abs().amax(dim=1).float() / largest).clamp(min=1e-6).to(w.dtype)
+    return (w.float() / scales[:, None].float()).round().clamp(-largest - 1, largest), scales
+
+
+def _check_groups(operator, K, N, scales, least, one_of_any_size):
+    check_shape(operator, scales=(scales, ("groups", N)))
+    check_contiguous(operator, scales=scales)
+    groups = scales.shape[0]
+    size = K // groups if groups and K % groups == 0 else 0
+    if not (size >= least and size & (size - 1) == 0) and not (one_of_any_size and groups == 1):
+        taken = f"groups of a power of two from {least} on" + (", or one group" if one_of_any_size else "")
+        raise ValueError(f"{operator}: K = {K} in {groups} groups; taken are {taken}")
+
+
+def int4_reference(x, packed, scales):
+    groups, N = scales.shape
+    halves = packed.view(groups, -1, N)
+    q = torch.cat((halves & 0xF, halves >> 4), dim=1).to(x.dtype) - 8
+    return x @ (scales[:, None] * q).flatten(0, 1)
+
+
+def int8_reference(x, q, scales):
+    return x @ (scales[:, None] * q.unflatten(0, (scales.shape[0], -1)).to(x.dtype)).flatten(0, 1)
+
+
+def float8_reference(x, x_scales, q, w_scales):
+    x = x * x_scales.repeat_interleave(FLOAT8_BLOCK, 1)[:, : x.shape[1]].to(x.dtype)
+    w_scales = w_scales.repeat_interleave(FLOAT8_BLOCK, 0).repeat_interleave(FLOAT8_BLOCK, 1)
+    return x @ (q * w_scales[: q.shape[0], : q.shape[1]].to(q.dtype))
+
+
+def _int4_terms(x, packed, scales):
+    groups, N = scales.shape
+    halves = packed.view(groups, -1, N)
+    q = (torch.cat((halves & 0xF, halves >> 4), dim=1).to(x.dtype) - 8).abs()
+    return x.abs() @ (scales.abs()[:, None] * q).flatten(0, 1)
+
+
+def _int8_terms(x, q, scales):
+    return int8_reference(x.abs(), q.long().abs(), scales.abs())
+
+
+def _int4(M, N, K, group, layout=lambda d, x, packed: (x, packed)):
+    def inputs(d: Draw):
+        packed, scales = quantize_int4(d.normal(K, N, scale=K**-0.5), group)
+        return *layout(d, d.normal(M, K), packed), scales
+
+    return inputs
+
+
+def _int8(M, N, K, group=None, layout=lambda d, x, q: (x, q)):
+    def inputs(d: Draw):
+        q, scales = quantize_int8(d.normal(K, N, scale=K**-0.5), group)
+        return *layout(d, d.normal(M, K), q), scales
+
+    return inputs
+
+
+def _float8(M, N, K, layout=lambda d, x, q: (x, q)):
+    def inputs(d: Draw):
+        groups = cdiv(K, FLOAT8_BLOCK)
+        x_scales = d.uniform(M, groups, low=0.5, high=2.0, dtype=torch.float32)
+        w_scales = d.uniform(groups, cdiv(N, FLOAT8_BLOCK), low=0.01, high=0.1, dtype=torch.float32)
+        x, q = layout(d, d.normal(M, K), d.normal(K, N))
+        return x, x_scales, q, w_scales
+
+    return inputs
+
+
+def _transposed(d: Draw, x, q):
+    return d.transposed(x), d.transposed(q)
+
+
+def _cost(x, *rest):
+    moved = sum(t.numel() * t.element_size() for t in (x, *rest))
+    return Cost(moved, flops=2 * rest[-1].numel() * x.shape[1], unit=named(x.dtype))
+
+
+BLOCKS = Blocks(BLOCK_M=32, BLOCK_N=64, BLOCK_K=64, num_warps=4, num_stages=2)
+SPACE = {
+    "BLOCK_M": (16, 32, 64, 128),
+    "BLOCK_N": (32, 64, 128, 256),
+    "BLOCK_K": (32, 64, 128),
+    "num_warps": (4, 8),
+    "num_stages": (2, 3, 4),
+}
+
+CASES = [
+    KernelCase(
+        name="quantized_matmul_int4",
+        operator=int4_matmul,
+        launch=launch_int4_matmul,
+        reference=int4_reference,
+        terms=_int4_terms,
+        samples=(
+            Sample("0x5x32", _int4(0, 5, 32, 32)),
+            Sample("1x1x32", _int4(1, 1, 32, 32)),
+            Sample("33x77x256-group64", _int4(33, 77, 256, 64), quick=True),
+            Sample("16x64x128", _int4(16, 64, 128, 128)),
+            Sample("1x130x512-group256", _int4(1, 130, 512, 256)),  # a group longer than a block
+            Sample("20x40x64-group32-transposed", _int4(20, 40, 64, 32, layout=_transposed)),
+            Sample("16x14336x4096", _int4(16, 14336, 4096, 128), bench=True, dtypes=("float16", "bfloat16")),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        cost=_cost,
+        blocks=BLOCKS,
+        space=SPACE,
+    ),
+    KernelCase(
+        name="quantized_matmul_int8",
+        operator=int8_matmul,
+        launch=launch_int8_matmul,
+        reference=int8_reference,
+        terms=_int8_terms,
+        samples=(
+            Sample("0x5x16", _int8(0, 5, 16)),
+            Sample("1x1x1", _int8(1, 1, 1)),
+            Sample("33x77x129", _int8(33, 77, 129), quick=True),
+            Sample("16x64x128-group32", _int8(16, 64, 128, 32)),
+            Sample("5x70x512-group256", _int8(5, 70, 512, 256)),
+            Sample("20x40x48-transposed", _int8(20, 40, 48, layout=_transposed)),
+            Sample("16x14336x4096", _int8(16, 14336, 4096), bench=True, dtypes=("float16", "bfloat16")),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        cost=_cost,
+        blocks=BLOCKS,
+        space=SPACE,
+    ),
+    KernelCase(
+        name="quantized_matmul_float8",
+        operator=float8_matmul,
+        launch=launch_float8_matmul,
+        reference=float8_reference,
+        samples=(
+            Sample("0x5x16", _float8(0, 5, 16)),
+            Sample("1x1x1", _float8(1, 1, 1)),
+            Sample("33x150x289", _float8(33, 150, 289), quick=True),
+            Sample("32x128x256", _float8(32, 128, 256)),
+            Sample("20x140x144-transposed", _float8(20, 140, 144, layout=_transposed)),
+            Sample("4096x7168x2048", _float8(4096, 7168, 2048), bench=True),
+        ),
+        dtypes=("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"),
+        cost=_cost,
+        blocks=Blocks(BLOCK_M=64, BLOCK_N=64, BLOCK_K=64, num_warps=4, num_stages=2),
+        space=SPACE,
+    ),
+]
