@@ -26,14 +26,29 @@ if TYPE_CHECKING:
     from portability.lint.flow import Flow
 
 REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "xor_sum", "reduce", "reduce_or"})
-ELEMENTWISE = frozenset(
-    "abs ceil cos erf exp exp2 fdiv div_rn floor fma log log2 rsqrt sigmoid sin softmax sqrt sqrt_rn umulhi add sub mul"
-    " clamp maximum minimum cumsum cumprod flip sort associative_scan broadcast".split()
+_FLOAT_FUNCTIONS = frozenset(
+    {"cos", "erf", "exp", "exp2", "log", "log2", "rsqrt", "sigmoid", "sin", "softmax", "sqrt", "sqrt_rn", "div_rn"}
 )
-FLOAT_FUNCTIONS = frozenset("cos erf exp exp2 log log2 rsqrt sigmoid sin softmax sqrt sqrt_rn div_rn".split())
+_ALONG = frozenset({"cumsum", "cumprod", "flip", "sort", "softmax", "associative_scan"})  # the rest is axes and options
+_OTHERS = {
+    "abs",
+    "ceil",
+    "fdiv",
+    "floor",
+    "fma",
+    "umulhi",
+    "add",
+    "sub",
+    "mul",
+    "clamp",
+    "maximum",
+    "minimum",
+    "broadcast",
+}
+ELEMENTWISE = _FLOAT_FUNCTIONS | _ALONG | _OTHERS
 _METHODS = frozenset({"reshape", "view", "ravel", "trans", "permute", "expand_dims", "broadcast_to", "cast"})
-HUGE = 1000.0  # the exponential of a filler beyond it is 0, or infinite
-HINTS = frozenset({"multiple_of", "max_contiguous", "max_constancy", "debug_barrier"})
+_HUGE = 1000.0  # the exponential of a filler beyond it is 0, or infinite
+_HINTS = frozenset({"multiple_of", "max_contiguous", "max_constancy", "debug_barrier"})
 
 
 class Calls:
@@ -45,7 +60,8 @@ class Calls:
         self._handlers: dict[str, Callable[[ast.Call, list[ast.expr]], Value]] = {
             "program_id": self._program_id, "num_programs": self._num_programs, "arange": self._arange,
             "zeros": self._zeros, "full": self._full, "zeros_like": self._zeros_like,
-            "load": self._load, "store": self._store, "where": self._where, "dot": self._dot, "cast": self._cast_function,
+            "load": self._load, "store": self._store, "where": self._where, "dot": self._dot,
+            "cast": self._cast_function,
             "trans": self._trans, "permute": self._trans, "expand_dims": self._expand_dims,
             "broadcast_to": self._broadcast_to, "reshape": self._reshape, "view": self._reshape, "ravel": self._reshape,
         }  # fmt: skip
@@ -72,7 +88,7 @@ class Calls:
         if name in ("min", "max", "abs") and values:
             return combined(values)
         if name == "float":
-            number = self.flow.source.literal(node)
+            number = self.flow.source.constants.literal(node)
             return Value(dims=(), number=number if isinstance(number, float) else None, dtype="float32")
         return UNKNOWN
 
@@ -99,7 +115,7 @@ class Calls:
             return self._handlers[name](node, args)
         values = self._values(node)
         self.flow.arguments[node] = tuple(values)
-        return values[0] if name in HINTS and values else UNKNOWN
+        return values[0] if name in _HINTS and values else UNKNOWN
 
     # --------------------------------------------------------------------------- programs and creation
 
@@ -142,15 +158,16 @@ class Calls:
         if pointer.dims is None:
             return Value(kinds=frozenset({"load"}), raw=True, loads=frozenset({access.text}))
         axes = covered(pointer, mask) if mask is not None else NOTHING
-        other = argument(node, args, 2, "other")
+        given = argument(node, args, 2, "other")
+        other = None if isinstance(given, ast.Constant) and given.value is None else given
         filler = self.flow.value(other) if other is not None else None
-        finite = filler is not None and filler.number is not None and abs(filler.number) < HUGE
+        finite = filler is not None and filler.number is not None and abs(filler.number) < _HUGE
         lanes = frozenset({Undefined(node, axes)}) if axes and other is None else frozenset()
         loaded = Value(
             dims=pointer.dims, kinds=frozenset({"load"}), raw=True, undefined=lanes,
             filled=axes if finite else NOTHING, loads=frozenset({access.text}),
         )  # fmt: skip
-        return loaded if lanes else loaded.on_axes(safe=True)  # as an index, every lane has a value that was given
+        return loaded if lanes else loaded.inside()  # as an index, every lane has a value that was given
 
     def _store(self, node: ast.Call, args: list[ast.expr]) -> Value:
         stored = argument(node, args, 1, "value")
@@ -179,16 +196,20 @@ class Calls:
     # --------------------------------------------------------------------------------------- arithmetic
 
     def _elementwise(self, node: ast.Call, name: str, args: list[ast.expr]) -> Value:
-        operands = args[:1] if name in ("cumsum", "cumprod", "flip", "sort", "softmax", "associative_scan") else args
+        operands = args[:1] if name in _ALONG else args
         values = [self.flow.value(a) for a in operands]
         self.flow.arguments[node] = tuple(values)
         if not values:
             return UNKNOWN
         out = combined(values)
-        if name in FLOAT_FUNCTIONS:
-            out = replace(out, dtype="float64" if out.dtype == "float64" else "float32", exponential=name in ("exp", "exp2"))
+        if name == "softmax" and out.dims:
+            self.flow.reductions[node] = Reduction(node, name, values[0], (0,))
+        if name in _FLOAT_FUNCTIONS:
+            out = replace(
+                out, dtype="float64" if out.dtype == "float64" else "float32", exponential=name in ("exp", "exp2")
+            )
         if name == "minimum" and any(v.scalar for v in values):
-            out = out.on_axes(safe=True)
+            out = out.inside()
         if name in ("maximum", "minimum") and not any(v.scalar for v in values):
             out = replace(out, filled=NOTHING)
         return out
@@ -203,13 +224,13 @@ class Calls:
         if condition.scalar:
             return out
         out = replace(out, filled=NOTHING, undefined=frozenset())
-        return out.on_axes(safe=True) if first.integer and second.number is not None else out
+        return out.inside() if first.integer and second.number is not None else out
 
     def _reduction(self, node: ast.Call, name: str, args: list[ast.expr]) -> Value:
         operand = self.flow.value(args[0]) if args else UNKNOWN
         for extra in args[1:]:
             self.flow.value(extra)
-        axis = self.flow.source.literal(argument(node, args, 1, "axis"))
+        axis = self.flow.source.constants.literal(argument(node, args, 1, "axis"))
         given = argument(node, args, 1, "axis") is not None
         if operand.dims is None or (given and not isinstance(axis, int)):
             return replace(UNKNOWN, undefined=operand.undefined if operand.dims is not None else frozenset())
@@ -217,7 +238,7 @@ class Calls:
         over = (int(axis) % rank,) if isinstance(axis, int) and rank else tuple(range(rank))
         self.flow.reductions[node] = Reduction(node, name, operand, over)
         gone: Dim = frozenset().union(*(operand.dims[i] for i in over))
-        kept = self.flow.source.literal(keyword(node, "keep_dims")) is True
+        kept = self.flow.source.constants.literal(keyword(node, "keep_dims")) is True
         dims = tuple(NOTHING if i in over else d for i, d in enumerate(operand.dims) if kept or i not in over)
         index = name.startswith("arg")
         return Value(
@@ -235,7 +256,7 @@ class Calls:
         self.flow.dots[node] = Dot(node, left, right)
         dtype = self.dtype(keyword(node, "out_dtype")) or "float32"
         if left.dims is None or right.dims is None or len(left.dims) != 2 or len(right.dims) != 2:
-            return Value(dtype=dtype)
+            return Value(dims=(NOTHING, NOTHING), dtype=dtype)
         rows, columns = left.dims[0], right.dims[1]
         kept = frozenset(u for u in left.undefined | right.undefined if not u.axes <= left.dims[1] | right.dims[0])
         filled = (left.filled & rows) | (right.filled & columns) if start.kinds == ZEROS else NOTHING
@@ -261,7 +282,7 @@ class Calls:
 
     def _expand_dims(self, node: ast.Call, args: list[ast.expr]) -> Value:
         value = self.flow.value(args[0]) if args else UNKNOWN
-        axis = self.flow.source.literal(argument(node, args, 1, "axis"))
+        axis = self.flow.source.constants.literal(argument(node, args, 1, "axis"))
         if value.dims is None or not isinstance(axis, int):
             return UNKNOWN
         at = axis % (len(value.dims) + 1)

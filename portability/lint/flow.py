@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from portability.lint.calls import Calls
 from portability.lint.values import (
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from portability.lint.source import Kernel, Parameter, Source
 
 
-_BLOCK = re.compile(r"\w*(BLOCK|TILE)\w*|B[A-Z][A-Z]?\d?")
+_BLOCK = re.compile(r"(?i:\w*(block|tile)\w*)|B[A-Z]{0,2}\d?")
 
 
 class Flow:
@@ -44,11 +45,26 @@ class Flow:
         self.dots: dict[ast.Call, Dot] = {}
         self.arguments: dict[ast.Call, tuple[Value, ...]] = {}  # of every call of the language
         self.bounded: set[Axis] = set()  # axes that are compared with a length somewhere
+        self.lengths: set[str] = set()  # what they are compared with, where it is a name
         self.late_casts: dict[ast.Call, ast.BinOp] = {}  # a cast to 64 bits of a product that was made in 32
         self._env: dict[str, Value] = {p.name: _parameter(p, kernel.helper) for p in kernel.parameters}
         self._loops = 0  # around the statement at hand
         self._written: dict[str, str] = {}  # name -> the expression that it was last assigned
         self._calls = Calls(self)
+        self._handlers: dict[type[ast.expr], Callable[[Any], Value]] = {
+            ast.Constant: lambda n: _constant(n.value),
+            ast.Name: self._name,
+            ast.BinOp: lambda n: self._binary(n, self.value(n.left), self.value(n.right)),
+            ast.UnaryOp: self._unary,
+            ast.BoolOp: lambda n: combined([self.value(v) for v in n.values], dtype="bool"),
+            ast.Compare: self._compare,
+            ast.IfExp: self._choice,
+            ast.Subscript: self._index,
+            ast.Attribute: self._attribute,
+            ast.Call: self._calls.value,
+            ast.Tuple: self._elements,
+            ast.List: self._elements,
+        }
         self._block(kernel.node.body)
 
     # ---------------------------------------------------------------------------------------- statements
@@ -100,7 +116,11 @@ class Flow:
         kinds = frozenset({"loop"}) | (start & {"program", "load"})  # its end says how long, not what it is
         wide = any(a.dtype == "int64" for a in arguments)
         full = isinstance(node.iter, ast.Call) and self._full_tiles(node.iter)
-        steps = frozenset({ast.unparse(node.iter.args[2])}) if arguments[2:] and isinstance(node.iter, ast.Call) else frozenset()
+        steps = (
+            frozenset({ast.unparse(node.iter.args[2])})
+            if arguments[2:] and isinstance(node.iter, ast.Call)
+            else frozenset()
+        )
         kinds |= {"full"} if full else frozenset()
         index = Value(dims=(), dtype="int64" if wide else "int32", kinds=kinds, steps=steps)
         self._loops += 1
@@ -112,10 +132,15 @@ class Flow:
         self._block(node.orelse)
 
     def _full_tiles(self, call: ast.Call) -> bool:
-        """Return whether a loop's end is rounded down, so that all its tiles are full: `range(0, n // B * B, B)`."""
+        """Return whether all tiles of a loop are full: its end is rounded down (`range(0, n // B * B, B)`), or it runs
+        a constant number of times.
+        """
         stop = call.args[0] if len(call.args) == 1 else call.args[1] if call.args else None
+        parameter = self.kernel.parameter(stop.id) if isinstance(stop, ast.Name) else None
+        if len(call.args) < 3 and (isinstance(stop, ast.Constant) or (parameter is not None and parameter.constant)):
+            return True
         if isinstance(stop, ast.Name):
-            stop = self.source.assigned(stop) or stop
+            stop = self.source.constants.assigned(stop) or stop
         if stop is None:
             return False
         calls = [n for n in ast.walk(stop) if isinstance(n, ast.Call)]
@@ -138,35 +163,27 @@ class Flow:
 
     def value(self, node: ast.expr) -> Value:
         """Return what is known of an expression at this point of the kernel, and keep the accesses in it."""
-        if isinstance(node, ast.Constant):
-            return _constant(node.value)
-        if isinstance(node, ast.Name):
-            return self._env[node.id] if node.id in self._env else self._global(node)
-        if isinstance(node, ast.BinOp):
-            return self._binary(node, self.value(node.left), self.value(node.right))
-        if isinstance(node, ast.UnaryOp):
-            return self._unary(node)
-        if isinstance(node, ast.BoolOp):
-            return combined([self.value(v) for v in node.values], dtype="bool")
-        if isinstance(node, ast.Compare):
-            return self._compare(node)
-        if isinstance(node, ast.IfExp):
-            self.value(node.test)
-            return join(self.value(node.body), self.value(node.orelse))
-        if isinstance(node, ast.Subscript):
-            return self._index(node)
-        if isinstance(node, ast.Attribute):
-            value = self.value(node.value) if isinstance(node.value, (ast.Name, ast.Call)) else UNKNOWN
-            return value.mapped(dims=value.dims[::-1]) if node.attr == "T" and value.dims else UNKNOWN
-        if isinstance(node, ast.Call):
-            return self._calls.value(node)
-        if isinstance(node, (ast.Tuple, ast.List)):
-            for element in node.elts:
-                self.value(element)
+        handler = self._handlers.get(type(node))
+        return handler(node) if handler is not None else UNKNOWN
+
+    def _name(self, node: ast.Name) -> Value:
+        return self._env[node.id] if node.id in self._env else self._global(node)
+
+    def _choice(self, node: ast.IfExp) -> Value:
+        self.value(node.test)
+        return join(self.value(node.body), self.value(node.orelse))
+
+    def _attribute(self, node: ast.Attribute) -> Value:
+        value = self.value(node.value) if isinstance(node.value, (ast.Name, ast.Call)) else UNKNOWN
+        return value.mapped(dims=value.dims[::-1]) if node.attr == "T" and value.dims else UNKNOWN
+
+    def _elements(self, node: ast.Tuple | ast.List) -> Value:
+        for element in node.elts:
+            self.value(element)  # for the accesses in it
         return UNKNOWN
 
     def _global(self, node: ast.Name) -> Value:
-        number = self.source.literal(node)
+        number = self.source.constants.literal(node)
         if isinstance(number, (int, float)) and not isinstance(number, bool):
             return replace(_constant(number), kinds=frozenset({"constant"}))
         return UNKNOWN
@@ -180,8 +197,10 @@ class Flow:
     def _binary(self, node: ast.BinOp, left: Value, right: Value) -> Value:
         out = combined([left, right])
         if left.number is not None and right.number is not None:
-            folded = self.source.literal(node)
-            return replace(out, number=folded if isinstance(folded, (int, float)) else None, kinds=left.kinds | right.kinds)
+            folded = self.source.constants.literal(node)
+            return replace(
+                out, number=folded if isinstance(folded, (int, float)) else None, kinds=left.kinds | right.kinds
+            )
         op = node.op
         if isinstance(op, (ast.Add, ast.Sub)):
             out = replace(
@@ -192,9 +211,11 @@ class Flow:
         elif isinstance(op, ast.Mult):
             out = self._multiplied(node, out, left, right)
         elif isinstance(op, (ast.Mod, ast.FloorDiv)):
-            out = out.on_axes(safe=True) if isinstance(op, ast.Mod) else out
+            out = out.inside() if isinstance(op, ast.Mod) else out
         elif isinstance(op, ast.Div):
-            out = replace(out, dtype="float32" if "float" not in out.dtype and left.integer and right.integer else out.dtype)
+            out = replace(
+                out, dtype="float32" if "float" not in out.dtype and left.integer and right.integer else out.dtype
+            )
         elif isinstance(op, ast.MatMult):
             return UNKNOWN
         return out
@@ -203,9 +224,14 @@ class Flow:
         out = replace(out, product=left.product or right.product)
         if "bool" in (left.dtype, right.dtype):
             out = replace(out, filled=NOTHING, undefined=frozenset())
-        for index, stride, place, factor in ((left, right, node.left, node.right), (right, left, node.right, node.left)):
+        for index, stride, place, factor in (
+            (left, right, node.left, node.right),
+            (right, left, node.right, node.left),
+        ):
             if index.scalar and index.kinds & {"program", "loop"} and _counts(place):
-                run_time = frozenset() if stride.kinds <= {"constant"} or _is_named_constant(stride) else frozenset({"stride"})
+                run_time = (
+                    frozenset() if stride.kinds <= {"constant"} or _is_named_constant(stride) else frozenset({"stride"})
+                )
                 out = replace(out, steps=out.steps | {ast.unparse(factor)}, kinds=out.kinds | run_time)
         for index, stride in ((left, right), (right, left)):
             if "program" in index.kinds and index.dtype == "int32" and _is_run_time(stride) and out.dtype != "int64":
@@ -222,11 +248,18 @@ class Flow:
 
     def _compare(self, node: ast.Compare) -> Value:
         values = [self.value(v) for v in (node.left, *node.comparators)]
+        written = [node.left, *node.comparators]
         for i, op in enumerate(node.ops):
             upper = i + isinstance(op, (ast.Lt, ast.LtE))
             block, bound = values[2 * i + 1 - upper], values[upper]
-            if isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) and bound.scalar and bound.kinds & {"parameter", "constant"}:
+            if (
+                isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+                and bound.scalar
+                and bound.kinds & {"parameter", "constant"}
+            ):
                 self.bounded |= {axis for axis in block.axes if f"name:{axis.size}" not in bound.kinds}
+                if block.axes and isinstance(written[upper], ast.Name):
+                    self.lengths.add(ast.unparse(written[upper]))
         return combined(values, dtype="bool", filled=NOTHING)
 
     def _index(self, node: ast.Subscript) -> Value:
@@ -314,5 +347,8 @@ def _is_named_constant(value: Value) -> bool:
 
 
 def _is_cdiv(function: ast.expr) -> bool:
-    return isinstance(function, (ast.Name, ast.Attribute)) and ast.unparse(function).split(".")[-1] in ("cdiv", "min", "max")
-
+    return isinstance(function, (ast.Name, ast.Attribute)) and ast.unparse(function).split(".")[-1] in (
+        "cdiv",
+        "min",
+        "max",
+    )

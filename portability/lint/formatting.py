@@ -20,7 +20,13 @@ def json_text(report: Report) -> str:
     """One object: `version`, `findings`, `unreadable`, `files`, `kernels`."""
     found = [to_json(f) for f in report.findings]
     unread = [to_json(u) for u in report.unreadable]
-    data = {"version": VERSION, "files": report.files, "kernels": report.kernels, "findings": found, "unreadable": unread}
+    data = {
+        "version": VERSION,
+        "files": report.files,
+        "kernels": report.kernels,
+        "findings": found,
+        "unreadable": unread,
+    }
     return json.dumps(data, indent=1) + "\n"
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from portability.lint.calls import keyword
+from portability.lint.branches import in_vendor_branch, is_guarded
 from portability.lint.model import Hit, rule
-from portability.lint.names import LANGUAGE, known
+from portability.lint.names import known
 from portability.lint.source import Source
 
 # What to write in place of names that are often written and do not exist.
@@ -40,22 +40,22 @@ INSTEAD = {
     "unknown-name",
     targets=("cuda:*", "hip:*", "interpreter"),
     link="https://triton-lang.org/main/python-api/triton.language.html",
-    bad='''
+    bad="""
 import triton, triton.language as tl
 
 @triton.jit
 def transpose_kernel(x_ptr, y_ptr, N: tl.constexpr):
     at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
     tl.store(y_ptr + at, tl.transpose(tl.load(x_ptr + at)))  # here
-''',
-    good='''
+""",
+    good="""
 import triton, triton.language as tl
 
 @triton.jit
 def transpose_kernel(x_ptr, y_ptr, N: tl.constexpr):
     at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
     tl.store(y_ptr + at, tl.trans(tl.load(x_ptr + at)))
-''',
+""",
 )
 def unknown_name(source: Source) -> Iterator[Hit]:
     """A name that no supported release of Triton has.
@@ -65,20 +65,32 @@ def unknown_name(source: Source) -> Iterator[Hit]:
     """
     asked = _asked_for(source)
     for node in source.nodes:
-        if not isinstance(node, ast.Attribute) or source.is_guarded(node) or source.in_vendor_branch(node):
-            continue
-        space = source.names.resolve(node.value)
-        path = source.names.resolve(node)
-        if space not in ("triton", "triton.language", "triton.language.math") or path in known().names:
-            continue
-        if node.attr not in asked and not node.attr.startswith("__"):
-            instead = INSTEAD.get(path)
-            advice = f"; use {instead}" if instead else ""
-            yield Hit(node, f"{ast.unparse(node)} does not exist in Triton {_range()}{advice}")
+        for path in _paths(source, node):
+            space, _, name = path.rpartition(".")
+            if space not in _SPACES or path in known().names or name in asked or name.startswith("__"):
+                continue
+            if not (is_guarded(source, node) or in_vendor_branch(source, node)):
+                advice = f"; use {INSTEAD[path]}" if path in INSTEAD else ""
+                yield Hit(node, f"{path} does not exist in Triton {_range()}{advice}")
+
+
+_SPACES = ("triton", "triton.language", "triton.language.math")
+
+
+def _paths(source: Source, node: ast.AST) -> Iterator[str]:
+    """Yield what a node asks Triton for: `tl.ones`, `from triton.language import ones`."""
+    if isinstance(node, ast.Attribute) and source.names.resolve(node.value) in _SPACES:
+        yield source.names.resolve(node)
+    elif isinstance(node, ast.ImportFrom) and not node.level and node.module in _SPACES:
+        yield from (f"{node.module}.{a.name}" for a in node.names if a.name != "*")
 
 
 def _asked_for(source: Source) -> set[str]:
-    calls = (n for n in source.nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in ("hasattr", "getattr"))
+    calls = (
+        n
+        for n in source.nodes
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in ("hasattr", "getattr")
+    )
     return {str(c.args[1].value) for c in calls if len(c.args) > 1 and isinstance(c.args[1], ast.Constant)}
 
 
@@ -91,7 +103,7 @@ def _range() -> str:
     "block-pointer",
     targets=("cuda:*", "hip:*", "interpreter"),
     link="https://triton-lang.org/main/python-api/generated/triton.language.make_tensor_descriptor.html",
-    bad='''
+    bad="""
 import triton, triton.language as tl
 
 @triton.jit
@@ -99,8 +111,8 @@ def copy_kernel(x_ptr, y_ptr, m, n, BLOCK: tl.constexpr):
     x = tl.make_block_ptr(x_ptr, (m, n), (n, 1), (0, 0), (BLOCK, BLOCK), (1, 0))  # here
     y = tl.make_block_ptr(y_ptr, (m, n), (n, 1), (0, 0), (BLOCK, BLOCK), (1, 0))
     tl.store(y, tl.load(x, boundary_check=(0, 1)), boundary_check=(0, 1))
-''',
-    good='''
+""",
+    good="""
 import triton, triton.language as tl
 
 @triton.jit
@@ -109,7 +121,7 @@ def copy_kernel(x_ptr, y_ptr, m, n, BLOCK: tl.constexpr):
     at = rows[:, None] * n + columns[None, :]
     mask = (rows[:, None] < m) & (columns[None, :] < n)
     tl.store(y_ptr + at, tl.load(x_ptr + at, mask=mask), mask=mask)
-''',
+""",
 )
 def block_pointer(source: Source) -> Iterator[Hit]:
     """Block pointers, which Triton 3.9 has removed.
@@ -121,7 +133,7 @@ def block_pointer(source: Source) -> Iterator[Hit]:
         calls = [
             n for n in source.nodes_of(kernel)
             if isinstance(n, ast.Call) and source.names.language(n.func) in ("make_block_ptr", "advance")
-            and not source.is_guarded(n)
+            and not is_guarded(source, n)
         ]  # fmt: skip
         if calls:
             first = min(calls, key=lambda n: (n.lineno, n.col_offset))
@@ -133,18 +145,18 @@ def block_pointer(source: Source) -> Iterator[Hit]:
     "TP503",
     "fast-flush",
     link="https://triton-lang.org/main/python-api/generated/triton.testing.do_bench.html",
-    bad='''
+    bad="""
 import triton
 
 def timed(launch):
     return triton.testing.do_bench(launch, fast_flush=True)  # here
-''',
-    good='''
+""",
+    good="""
 import triton
 
 def timed(launch):
     return triton.testing.do_bench(launch, warmup=25, rep=100)
-''',
+""",
 )
 def fast_flush(source: Source) -> Iterator[Hit]:
     """`fast_flush` is given to `do_bench`.
@@ -155,7 +167,7 @@ def fast_flush(source: Source) -> Iterator[Hit]:
         if isinstance(node, ast.keyword) and node.arg == "fast_flush":
             call = source.parents[node]
             name = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
-            if name.split(".")[-1].startswith("do_bench") and not source.is_guarded(node):
+            if name.split(".")[-1].startswith("do_bench") and not is_guarded(source, node):
                 yield Hit(node, "do_bench has no fast_flush: the cache is flushed anyway; leave it out")
 
 
@@ -163,20 +175,20 @@ def fast_flush(source: Source) -> Iterator[Hit]:
     "TP504",
     "string-argument",
     link="https://triton-lang.org/main/python-api/generated/triton.language.program_id.html",
-    bad='''
+    bad="""
 import triton, triton.language as tl
 
 @triton.jit
 def index_kernel(out_ptr):
     tl.store(out_ptr + tl.program_id(0), tl.program_id("0"))  # here
-''',
-    good='''
+""",
+    good="""
 import triton, triton.language as tl
 
 @triton.jit
 def index_kernel(out_ptr):
     tl.store(out_ptr + tl.program_id(0), tl.program_id(0))
-''',
+""",
 )
 def string_argument(source: Source) -> Iterator[Hit]:
     """A string where the language takes a number.
@@ -194,15 +206,15 @@ def string_argument(source: Source) -> Iterator[Hit]:
     "TP505",
     "run-time-shape",
     link="https://triton-lang.org/main/python-api/generated/triton.language.arange.html",
-    bad='''
+    bad="""
 import triton, triton.language as tl
 
 @triton.jit
 def copy_kernel(x_ptr, y_ptr, head_dim):
     offsets = tl.arange(0, head_dim)  # here
     tl.store(y_ptr + offsets, tl.load(x_ptr + offsets))
-''',
-    good='''
+""",
+    good="""
 import triton, triton.language as tl
 
 @triton.jit
@@ -210,7 +222,7 @@ def copy_kernel(x_ptr, y_ptr, head_dim, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     mask = offsets < head_dim
     tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask), mask=mask)
-''',
+""",
 )
 def run_time_shape(source: Source) -> Iterator[Hit]:
     """The shape of a block is a run-time argument.
@@ -242,7 +254,7 @@ def _shape_names(source: Source, node: ast.AST) -> Iterator[str]:
     "not-a-power-of-two",
     targets=("cuda:*", "hip:*", "interpreter"),
     link="https://github.com/triton-lang/triton/issues/3722",
-    bad='''
+    bad="""
 import triton, triton.language as tl
 
 @triton.jit
@@ -252,8 +264,8 @@ def increment_kernel(x_ptr, BLOCK: tl.constexpr):
 
 def increment_(x):
     increment_kernel[(1,)](x, BLOCK=96)  # here
-''',
-    good='''
+""",
+    good="""
 import triton, triton.language as tl
 
 @triton.jit
@@ -264,7 +276,7 @@ def increment_kernel(x_ptr, n, BLOCK: tl.constexpr):
 
 def increment_(x):
     increment_kernel[(1,)](x, 96, BLOCK=128)
-''',
+""",
 )
 def not_a_power_of_two(source: Source) -> Iterator[Hit]:
     """`tl.arange` over a count that is no power of two.
@@ -275,14 +287,11 @@ def not_a_power_of_two(source: Source) -> Iterator[Hit]:
         for node in source.nodes_of(kernel):
             if not isinstance(node, ast.Call) or source.names.language(node.func) != "arange" or len(node.args) != 2:
                 continue
-            start, stop = source.literal(node.args[0]), node.args[1]
+            start, stop = source.constants.literal(node.args[0]), node.args[1]
             if isinstance(stop, ast.Name) and kernel.parameter(stop.id) is not None:
                 counts = list(source.launches.values(kernel, stop.id))
             else:
-                counts = [(source.literal(stop), stop)]
+                counts = [(source.constants.literal(stop), stop)]
             for count, place in counts:
                 if isinstance(count, int) and isinstance(start, int) and (count - start) & (count - start - 1):
                     yield Hit(place, f"tl.arange over {count - start} lanes: a power of two is needed")
-
-
-__all__ = ["INSTEAD", "LANGUAGE"]

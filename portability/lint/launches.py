@@ -10,13 +10,25 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from portability.lint.calls import keyword
+from portability.lint.constants import OPAQUE
 
 if TYPE_CHECKING:
     from portability.lint.source import Kernel, Source
 
 # Dimensions that a model fixes: they neither vary from call to call nor reach the limits of a grid.
-_FIXED = re.compile(r"_?(num_?|n_)?(kv_?|q_?|v_?)?(heads?|groups?|experts?|chunks?|blocks?|splits?|stages?)(_\w+)?|[HG]\w?|HQ|HV|N[A-Z]+", re.I)
-_WEIGHT = re.compile(r"w|b|wt|weight\w*|bias\w*|w_\w+|\w+_weight|\w+_w|gamma|beta|emb\w*|table", re.I)
+_FIXED = re.compile(
+    r"_?(num_?|n_)?(kv_?|q_?|v_?)?(heads?|groups?|experts?|chunks?|blocks?|splits?|stages?)(_\w+)?|[HGVD]\w?|N[A-Z]+",
+    re.I,
+)
+# Lengths that differ from call to call, by the names that wrappers and kernels give them.
+ELEMENTS = re.compile(
+    r"n_?elements?|num_elements|numel|n_?tokens?|num_tokens?|total_tokens|(max_)?seq_?len\w*|n_ctx|ctx_?len", re.I
+)
+LENGTH = re.compile(ELEMENTS.pattern + r"|n_?rows?|num_rows?|seqlen_\w+|T|batch(_?size)?|bsz", re.I)
+_BATCH = re.compile(LENGTH.pattern + r"|B|M|bs|BH|rows", re.I)
+_WEIGHT = re.compile(
+    r"w|b|wt|weight\w*|bias\w*|w_\w+|\w+_weight|\w+_w|gamma|beta|emb\w*|cos|sin|freqs?|\w*table|\w*cache", re.I
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +95,7 @@ class Launches:
         return [launch for launch in self.all if launch.kernel is kernel]
 
     def values(self, kernel: Kernel, parameter: str) -> Iterator[tuple[object, ast.expr]]:
-        """Yield the literals that a parameter is given by launches, configurations and its default, with their places."""
+        """Yield the literals, with their places, that launches, configurations and its default give a parameter."""
         places = [launch.arguments[parameter] for launch in self.of(kernel) if parameter in launch.arguments]
         for tuning in self.tunings:
             if tuning.kernel is kernel:
@@ -92,7 +104,7 @@ class Launches:
         if declared is not None and declared.default is not None:
             places.append(declared.default)
         for place in places:
-            value = self.source.literal(place)
+            value = self.source.constants.literal(place)
             if value is not None:
                 yield value, place
 
@@ -108,7 +120,7 @@ class Launches:
         if isinstance(node, ast.Lambda):
             return self._tuple(node.body, depth)
         if isinstance(node, ast.Name) and depth:
-            value = self.source.assigned(node) or self._returned(node)
+            value = self.source.constants.assigned(node) or self._returned(node)
             return self._tuple(value, depth - 1)
         return []
 
@@ -125,7 +137,7 @@ class Launches:
 
     def extent(self, node: ast.expr, depth: int = 5) -> Extent:
         """Return what a size in a wrapper depends on."""
-        if self.source.literal(node) is not None:
+        if self.source.constants.literal(node) is not None:
             return Extent.LITERAL
         if isinstance(node, ast.BinOp):
             return self._extent_of_operation(node, depth)
@@ -136,6 +148,14 @@ class Launches:
         if isinstance(node, ast.Name):
             return self._extent_of_name(node, depth)
         return Extent.UNKNOWN
+
+    def varies(self, node: ast.expr) -> bool:
+        """Return whether a size is data's, by where it comes from or, where that is not seen, by its name."""
+        extent = self.extent(node)
+        named = extent is Extent.UNKNOWN and any(
+            isinstance(n, ast.Name) and _BATCH.fullmatch(n.id) for n in _factors(node)
+        )
+        return extent is Extent.DATA or named
 
     def _extent_of_operation(self, node: ast.BinOp, depth: int) -> Extent:
         if isinstance(node.op, (ast.FloorDiv, ast.Div, ast.Mod, ast.RShift)):
@@ -159,10 +179,10 @@ class Launches:
     def _extent_of_name(self, node: ast.Name, depth: int) -> Extent:
         if _FIXED.fullmatch(node.id):
             return Extent.FIXED
-        values = self.source.every_assigned(node)
+        values = self.source.constants.every_assigned(node)
         if not values or not depth:
             return Extent.UNKNOWN
-        kinds = {self.extent(v, depth - 1) if not _is_opaque(v) else Extent.UNKNOWN for v in values}
+        kinds = {self.extent(v, depth - 1) if v is not OPAQUE else Extent.UNKNOWN for v in values}
         return kinds.pop() if len(kinds) == 1 else Extent.UNKNOWN
 
     # ------------------------------------------------------------------------------------- collecting
@@ -203,12 +223,18 @@ class Launches:
             if isinstance(child, ast.Call) and self.source.names.resolve(child.func) == "triton.Config":
                 yield child
             elif isinstance(child, ast.Name) and depth:
-                for value in self.source.every_assigned(child):
+                for value in self.source.constants.every_assigned(child):
                     yield from self._configs(value, depth - 1)
             elif isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and depth:
                 for function in self.source.tree.body:
                     if isinstance(function, ast.FunctionDef) and function.name == child.func.id:
                         yield from self._configs(function, depth - 1)
+
+
+def _factors(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [*_factors(node.left), *_factors(node.right)]
+    return [node]
 
 
 def _kernel_name(node: ast.expr) -> str:
@@ -234,14 +260,15 @@ def _starred(node: ast.List) -> bool:
     return any(isinstance(e, ast.Starred) for e in node.elts)
 
 
-def _is_opaque(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is ...
-
-
 def _extent_of_shape(node: ast.Subscript) -> Extent:
     """`x.shape[0]`, and `M, N = x.shape`, which is kept as `x.shape[0]`, `x.shape[1]`."""
     owner = node.value
-    if isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute) and owner.func.attr == "size" and not owner.args:
+    if (
+        isinstance(owner, ast.Call)
+        and isinstance(owner.func, ast.Attribute)
+        and owner.func.attr == "size"
+        and not owner.args
+    ):
         owner = owner.func  # M, N = x.size()
     if isinstance(owner, ast.Attribute) and owner.attr in ("shape", "size"):
         return _extent_of_index(owner, node.slice)

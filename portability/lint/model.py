@@ -85,7 +85,7 @@ class Rule:
 
 MARK = "# here"
 
-registered: dict[str, Rule] = {}  # code -> rule, in the order of their files
+registered: dict[str, Rule] = {}  # code -> rule
 
 
 def rule(

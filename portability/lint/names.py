@@ -1,9 +1,9 @@
 """What the names of a Python file stand for, through imports under any alias, as dotted paths.
 
-    import triton.language as tl            tl.load      triton.language.load
-    from triton.language import load as ld  ld           triton.language.load
-    from triton.language.core import load   load         triton.language.load
-    exp = tl.exp                            exp          triton.language.exp
+import triton.language as tl            tl.load      triton.language.load
+from triton.language import load as ld  ld           triton.language.load
+from triton.language.core import load   load         triton.language.load
+exp = tl.exp                            exp          triton.language.exp
 """
 
 from __future__ import annotations

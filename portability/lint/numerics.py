@@ -1,211 +1,22 @@
-"""TP3: precision, dtypes and values that differ between targets."""
+"""TP3, continued: infinities, integers and lanes past the end in mathematical functions."""
 
 from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator
 
 from portability.lint.calls import argument, keyword
 from portability.lint.model import Hit, rule
-from portability.lint.source import Source
-
-_LOW = ("float16", "bfloat16")
-
-# Which targets refuse which float8 (casts compiled by Triton 3.9.0 for every target).
-_FLOAT8 = {
-    "float8e4nv": ("cuda:75", "cuda:80", "cuda:86", "cuda:87"),
-    "float8e4b15": ("hip:*",),
-    "float8e4b8": ("cuda:*",),
-    "float8e5b16": ("cuda:*",),
-}
-
-
-@rule(
-    "TP301",
-    "tf32-named",
-    branches=True,
-    link="https://github.com/triton-lang/triton/issues/5637",
-    bad='''
-import triton, triton.language as tl
-
-@triton.jit
-def product_kernel(a_ptr, b_ptr, c_ptr, N: tl.constexpr, PRECISION: tl.constexpr):
-    i = tl.arange(0, N)
-    at = i[:, None] * N + i[None, :]
-    a, b = tl.load(a_ptr + at), tl.load(b_ptr + at)
-    c = tl.dot(a, b, input_precision="tf32x3")  # here
-    c += tl.dot(a, b, allow_tf32=True)  # here
-    c += tl.dot(a, b, input_precision=PRECISION)
-    tl.store(c_ptr + at, c)
-
-def product(a, b, c):
-    product_kernel[(1,)](a, b, c, N=32, PRECISION="tf32")  # here
-''',
-    good='''
-import triton, triton.language as tl
-
-@triton.jit
-def product_kernel(a_ptr, b_ptr, c_ptr, N: tl.constexpr, PRECISION: tl.constexpr):
-    i = tl.arange(0, N)
-    at = i[:, None] * N + i[None, :]
-    a, b = tl.load(a_ptr + at), tl.load(b_ptr + at)
-    c = tl.dot(a, b, input_precision="ieee")
-    c += tl.dot(a, b, input_precision=PRECISION)
-    tl.store(c_ptr + at, c)
-
-def product(a, b, c):
-    product_kernel[(1,)](a, b, c, N=32, PRECISION="bf16x3")
-''',
-)
-def tf32_named(source: Source) -> Iterator[Hit]:
-    """TF32 is asked for by name.
-
-    `input_precision="tf32"` is refused by every AMD target but gfx942, "tf32x3" by all of them; `allow_tf32=True` is
-    taken everywhere and means another precision on each. "ieee", "bf16x3" and "bf16x6" exist on all. Pass the
-    precision in from the table of the target.
-    """
-    for kernel in source.kernels:
-        for node in source.flow(kernel).dots:
-            allow, precision = keyword(node, "allow_tf32"), keyword(node, "input_precision")
-            if allow is not None and source.literal(allow) is True:
-                yield Hit(allow, "allow_tf32=True is TF32 on sm_80 and later and another precision elsewhere", ("cuda:*", "hip:*"))
-            if isinstance(precision, ast.Name) and kernel.parameter(precision.id) is not None:
-                named = [(v, p) for v, p in source.launches.values(kernel, precision.id)]
-            else:
-                named = [(source.literal(precision), precision)] if precision is not None else []
-            for value, place in named:
-                if isinstance(value, str) and value.lower().startswith("tf32"):
-                    targets = ("hip:*",) if value.lower() != "tf32" else ("hip:gfx90a", "hip:gfx950", "hip:gfx1*")
-                    yield Hit(place, f'input_precision "{value}" does not exist on AMD; "bf16x3" and "ieee" do', targets)
-
-
-@rule(
-    "TP302",
-    "default-dot-precision",
-    targets=("cuda:*", "hip:*"),
-    link="https://github.com/triton-lang/triton/issues/5895",
-    bad='''
-import triton, triton.language as tl
-
-@triton.jit
-def product_kernel(a_ptr, b_ptr, c_ptr, N: tl.constexpr):
-    i = tl.arange(0, N)
-    at = i[:, None] * N + i[None, :]
-    a = tl.load(a_ptr + at).to(tl.float32)
-    b = tl.load(b_ptr + at).to(tl.float32)
-    tl.store(c_ptr + at, tl.dot(a, b))  # here
-''',
-    good='''
-import triton, triton.language as tl
-
-@triton.jit
-def product_kernel(a_ptr, b_ptr, c_ptr, N: tl.constexpr):
-    i = tl.arange(0, N)
-    at = i[:, None] * N + i[None, :]
-    a = tl.load(a_ptr + at).to(tl.float32)
-    b = tl.load(b_ptr + at).to(tl.float32)
-    tl.store(c_ptr + at, tl.dot(a, b, input_precision="ieee"))
-''',
-)
-def default_dot_precision(source: Source) -> Iterator[Hit]:
-    """A product of float32 blocks leaves its precision to the target.
-
-    The default is FMA on sm_75 and RDNA, TF32 on sm_80 and later, XF32 on gfx942, float32 on gfx90a and gfx950, and
-    exact in the interpreter: three digits apart. Only operands that are evidently float32 are reported.
-    """
-    for kernel in source.kernels:
-        for node, dot in source.flow(kernel).dots.items():
-            named = keyword(node, "input_precision") is not None or keyword(node, "allow_tf32") is not None
-            if dot.left.dtype == dot.right.dtype == "float32" and not named and len(node.args) < 4:
-                yield Hit(node, "float32 operands and no input_precision: TF32 on some targets, float32 on others")
-
-
-@rule(
-    "TP303",
-    "float8-family",
-    branches=True,
-    targets=("cuda:*", "hip:*"),
-    link="https://github.com/triton-lang/triton/issues/6542",
-    bad='''
-import triton, triton.language as tl
-
-@triton.jit
-def quantize_kernel(x_ptr, q_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + offsets, mask=offsets < n)
-    tl.store(q_ptr + offsets, x.to(tl.float8e4nv), mask=offsets < n)  # here
-''',
-    good='''
-import triton, triton.language as tl
-
-@triton.jit
-def quantize_kernel(x_ptr, q_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + offsets, mask=offsets < n)
-    tl.store(q_ptr + offsets, x.to(q_ptr.dtype.element_ty), mask=offsets < n)
-''',
-)
-def float8_family(source: Source) -> Iterator[Hit]:
-    """A float8 format that some targets do not have.
-
-    `float8e4nv` is refused below sm_89, `float8e4b15` on AMD, `float8e4b8` and `float8e5b16` on NVIDIA. Take the
-    format from the tensor (`q_ptr.dtype.element_ty`), so that the caller's choice for the device holds.
-    """
-    for kernel in source.kernels:
-        compared = {n for c in source.nodes_of(kernel) if isinstance(c, ast.Compare) for n in ast.walk(c)}
-        for node in source.nodes_of(kernel):
-            name = source.names.language(node) if isinstance(node, (ast.Attribute, ast.Name)) else ""
-            if name in _FLOAT8 and node not in compared and not source.is_guarded(node):
-                refused = ", ".join(_FLOAT8[name])
-                yield Hit(node, f"{name} is refused on {refused}; take the dtype from the tensor", _FLOAT8[name])
-
-
-@rule(
-    "TP304",
-    "mixed-dot",
-    link="https://triton-lang.org/main/python-api/generated/triton.language.dot.html",
-    bad='''
-import triton, triton.language as tl
-
-@triton.jit
-def weighted_kernel(s_ptr, v_ptr, o_ptr, N: tl.constexpr):
-    i = tl.arange(0, N)
-    at = i[:, None] * N + i[None, :]
-    p = tl.exp(tl.load(s_ptr + at).to(tl.float32))
-    v = tl.load(v_ptr + at)
-    tl.store(o_ptr + at, tl.dot(p, v, input_precision="ieee"))  # here
-''',
-    good='''
-import triton, triton.language as tl
-
-@triton.jit
-def weighted_kernel(s_ptr, v_ptr, o_ptr, N: tl.constexpr):
-    i = tl.arange(0, N)
-    at = i[:, None] * N + i[None, :]
-    p = tl.exp(tl.load(s_ptr + at).to(tl.float32))
-    v = tl.load(v_ptr + at)
-    tl.store(o_ptr + at, tl.dot(p.to(v.dtype), v, input_precision="ieee"))
-''',
-)
-def mixed_dot(source: Source) -> Iterator[Hit]:
-    """A float32 block is multiplied with one that is still as it was loaded.
-
-    `tl.dot` takes two operands of one dtype: the kernel is refused for float16 and bfloat16 tensors. Cast one
-    (`p.to(v.dtype)`).
-    """
-    for kernel in source.kernels:
-        for node, dot in source.flow(kernel).dots.items():
-            for wide, other, name in ((dot.left, dot.right, "second"), (dot.right, dot.left, "first")):
-                if wide.dtype == "float32" and ((other.raw and not other.dtype) or other.dtype in _LOW):
-                    yield Hit(node, f"a float32 operand, and the {name} has the dtype of its tensor: cast one to the other's")
+from portability.lint.source import Kernel, Source
 
 
 @rule(
     "TP305",
     "finite-minus-infinity",
     link="https://github.com/triton-lang/triton/issues/9917",
-    bad='''
+    bad="""
 import triton, triton.language as tl
 
 @triton.jit
@@ -214,8 +25,8 @@ def softmax_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + offsets, mask=offsets < n, other=-1e9)  # here
     e = tl.exp(x - tl.max(x, 0))
     tl.store(y_ptr + offsets, e / tl.sum(e, 0), mask=offsets < n)
-''',
-    good='''
+""",
+    good="""
 import triton, triton.language as tl
 
 @triton.jit
@@ -224,7 +35,7 @@ def softmax_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + offsets, mask=offsets < n, other=float("-inf"))
     e = tl.exp(x - tl.max(x, 0))
     tl.store(y_ptr + offsets, e / tl.sum(e, 0), mask=offsets < n)
-''',
+""",
 )
 def finite_minus_infinity(source: Source) -> Iterator[Hit]:
     """A large negative number stands for -∞.
@@ -235,13 +46,20 @@ def finite_minus_infinity(source: Source) -> Iterator[Hit]:
     for kernel in source.kernels:
         for node in source.nodes_of(kernel):
             for place in _fillers(source, node):
-                sentinel = isinstance(source.literal(place), int) and source.names.language(getattr(node, "func", None)) == "load"
-                if _is_stand_in(source.literal(place)) and not sentinel:  # of integers, which have no -∞
+                sentinel = (
+                    isinstance(source.constants.literal(place), int)
+                    and source.names.language(getattr(node, "func", None)) == "load"
+                )
+                if _is_stand_in(source.constants.literal(place)) and not sentinel:  # of integers, which have no -∞
                     yield Hit(place, f'{ast.unparse(place)} in place of -∞; use float("-inf")')
     for node in source.nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("masked_fill", "masked_fill_"):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("masked_fill", "masked_fill_")
+        ):
             value = argument(node, node.args, 1, "value")
-            if value is not None and _is_stand_in(source.literal(value)):
+            if value is not None and _is_stand_in(source.constants.literal(value)):
                 yield Hit(value, f'{ast.unparse(value)} in place of -∞, and beyond float16; use float("-inf")')
 
 
@@ -258,6 +76,8 @@ def _fillers(source: Source, node: ast.AST) -> Iterator[ast.expr]:
     elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Sub, ast.Add)) and _is_zeros(source, node.left):
         sign = isinstance(node.op, ast.Sub)
         yield ast.copy_location(ast.UnaryOp(ast.USub(), node.right), node.right) if sign else node.right
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        yield from (node.left, node.right)  # (1 - mask) * -1e9
     elif isinstance(node, ast.Assign) and isinstance(node.value, ast.UnaryOp):
         yield node.value
 
@@ -277,7 +97,7 @@ def _is_stand_in(value: object) -> bool:
     "TP306",
     "integer-root",
     link="https://triton-lang.org/main/python-api/generated/triton.language.sqrt.html",
-    bad='''
+    bad="""
 import triton, triton.language as tl
 
 @triton.jit
@@ -285,8 +105,8 @@ def scale_kernel(x_ptr, n, HEAD_DIM: tl.constexpr):
     offsets = tl.arange(0, HEAD_DIM)
     x = tl.load(x_ptr + offsets, mask=offsets < n)
     tl.store(x_ptr + offsets, x / tl.sqrt(HEAD_DIM), mask=offsets < n)  # here
-''',
-    good='''
+""",
+    good="""
 import triton, triton.language as tl
 
 @triton.jit
@@ -294,7 +114,7 @@ def scale_kernel(x_ptr, n, scale, HEAD_DIM: tl.constexpr):
     offsets = tl.arange(0, HEAD_DIM)
     x = tl.load(x_ptr + offsets, mask=offsets < n)
     tl.store(x_ptr + offsets, x * scale, mask=offsets < n)
-''',
+""",
 )
 def integer_root(source: Source) -> Iterator[Hit]:
     """`tl.sqrt`, `tl.rsqrt`, `tl.exp` or `tl.log` of an integer.
@@ -304,21 +124,26 @@ def integer_root(source: Source) -> Iterator[Hit]:
     """
     for kernel in source.kernels:
         flow = source.flow(kernel)
-        sizes = _sizes(source, kernel.node)
+        sizes = _sizes(source, kernel) | flow.lengths
         for node, values in flow.arguments.items():
             name = source.names.language(node.func)
             if name not in ("sqrt", "rsqrt", "sqrt_rn", "exp", "exp2", "log", "log2") or not values or not node.args:
                 continue
             value, given = values[0], node.args[0]
-            size = isinstance(given, ast.Name) and given.id in sizes and kernel.parameter(given.id) is not None
+            size = isinstance(given, ast.Name) and kernel.parameter(given.id) is not None and (
+                given.id in sizes or _DIMENSION.fullmatch(given.id) is not None
+            )  # fmt: skip
             if value.integer or size:
                 yield Hit(node, f"tl.{name} of the integer {ast.unparse(given)} is refused; pass a float")
 
 
-def _sizes(source: Source, kernel: ast.FunctionDef) -> set[str]:
+_DIMENSION = re.compile(r"head_?(dim|size)|d_?(head|k|model)|hidden_?(dim|size)|n_?elements?", re.IGNORECASE)
+
+
+def _sizes(source: Source, kernel: Kernel) -> set[str]:
     """Parameters that stand alone as the end of an arange or in a shape: whole numbers."""
     names: set[str] = set()
-    for node in ast.walk(kernel):
+    for node in source.nodes_of(kernel):
         if isinstance(node, ast.Call) and source.names.language(node.func) in ("arange", "zeros", "full"):
             shape = node.args[0] if source.names.language(node.func) != "arange" else None
             parts = shape.elts if isinstance(shape, (ast.Tuple, ast.List)) else node.args[:2]
@@ -330,15 +155,15 @@ def _sizes(source: Source, kernel: ast.FunctionDef) -> set[str]:
     "TP307",
     "softmax-axis",
     link="https://triton-lang.org/main/python-api/generated/triton.language.softmax.html",
-    bad='''
+    bad="""
 import triton, triton.language as tl
 
 @triton.jit
 def rows_kernel(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr):
     at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
     tl.store(y_ptr + at, tl.softmax(tl.load(x_ptr + at)))  # here
-''',
-    good='''
+""",
+    good="""
 import triton, triton.language as tl
 
 @triton.jit
@@ -347,7 +172,7 @@ def rows_kernel(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr):
     x = tl.load(x_ptr + at)
     e = tl.exp(x - tl.max(x, axis=1, keep_dims=True))
     tl.store(y_ptr + at, e / tl.sum(e, axis=1, keep_dims=True))
-''',
+""",
 )
 def softmax_axis(source: Source) -> Iterator[Hit]:
     """`tl.softmax` of two dimensions without an axis.
@@ -357,7 +182,9 @@ def softmax_axis(source: Source) -> Iterator[Hit]:
     """
     for kernel in source.kernels:
         for node, values in source.flow(kernel).arguments.items():
-            if source.names.language(node.func) == "softmax" or (isinstance(node.func, ast.Attribute) and node.func.attr == "softmax"):
+            if source.names.language(node.func) == "softmax" or (
+                isinstance(node.func, ast.Attribute) and node.func.attr == "softmax"
+            ):
                 method = not source.names.language(node.func)
                 given = keyword(node, "dim") is not None or len(node.args) > (0 if method else 1)
                 if values and values[0].dims is not None and len(values[0].dims) > 1 and not given:
@@ -368,7 +195,7 @@ def softmax_axis(source: Source) -> Iterator[Hit]:
     "TP308",
     "padded-scores",
     link="https://github.com/Dao-AILab/flash-attention/issues/2131",
-    bad='''
+    bad="""
 import triton, triton.language as tl
 
 @triton.jit
@@ -379,8 +206,8 @@ def attention_kernel(q_ptr, k_ptr, o_ptr, n_keys, BLOCK: tl.constexpr, D: tl.con
     scores = tl.dot(q, tl.trans(k))
     p = tl.exp(scores - tl.max(scores, 1)[:, None])
     tl.store(o_ptr + rows, tl.sum(p, 1))  # here
-''',
-    good='''
+""",
+    good="""
 import triton, triton.language as tl
 
 @triton.jit
@@ -391,7 +218,7 @@ def attention_kernel(q_ptr, k_ptr, o_ptr, n_keys, BLOCK: tl.constexpr, D: tl.con
     scores = tl.where(keys[None, :] < n_keys, tl.dot(q, tl.trans(k)), float("-inf"))
     p = tl.exp(scores - tl.max(scores, 1)[:, None])
     tl.store(o_ptr + rows, tl.sum(p, 1))
-''',
+""",
 )
 def padded_scores(source: Source) -> Iterator[Hit]:
     """Exponentials are summed over lanes past the end.
@@ -405,4 +232,6 @@ def padded_scores(source: Source) -> Iterator[Hit]:
             if reduction.name != "sum" or not operand.exponential or operand.dims is None:
                 continue
             if any(operand.dims[i] & operand.filled for i in reduction.over):
-                yield Hit(node, "the sum counts the exponentials of lanes past the end; mask the scores with -inf first")
+                yield Hit(
+                    node, "the sum counts the exponentials of lanes past the end; mask the scores with -inf first"
+                )

@@ -6,6 +6,7 @@ import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from portability.lint.branches import in_vendor_branch
 from portability.lint.model import LintFinding, Report, Rule, Unreadable, registered
 from portability.lint.source import Source
 
@@ -72,15 +73,15 @@ def chosen(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> list[Rule]
 def _findings(source: Source, rules: Sequence[Rule]) -> Iterator[LintFinding]:
     for rule in rules:
         for hit in rule.check(source):
-            if rule.branches and source.in_vendor_branch(hit.node):
+            if rule.branches and in_vendor_branch(source, hit.node):
                 continue
             targets = hit.targets or rule.targets
-            if source.is_suppressed(rule.code, hit.node) or not _concerns_vendor(source.vendor, targets):
+            if source.suppressions.cover(rule.code, hit.node, source.statement(hit.node)) or not _concerns_vendor(
+                source.vendor, targets
+            ):
                 continue
             line, column = getattr(hit.node, "lineno", 1), getattr(hit.node, "col_offset", 0) + 1
-            yield LintFinding(
-                source.path, line, column, rule.code, rule.name, hit.message, targets, rule.link
-            )
+            yield LintFinding(source.path, line, column, rule.code, rule.name, hit.message, targets, rule.link)
 
 
 def _concerns_vendor(vendor: str, targets: Sequence[str]) -> bool:

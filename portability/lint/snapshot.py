@@ -116,7 +116,9 @@ def _methods(package: Path) -> set[str]:
     found = _members(package / "language/core.py", "tensor") | {"T", "shape", "dtype"}
     for file in ("core.py", "standard.py", "math.py"):
         for node in _tree(package / "language" / file).body:
-            if isinstance(node, ast.FunctionDef) and any("_tensor_member_fn" in ast.unparse(d) for d in node.decorator_list):
+            if isinstance(node, ast.FunctionDef) and any(
+                "_tensor_member_fn" in ast.unparse(d) for d in node.decorator_list
+            ):
                 found.add(node.name)
     return found
 

@@ -56,21 +56,24 @@ class Value:
 
     @property
     def scalar(self) -> bool:
+        """Whether it is known to be no block."""
         return self.dims == ()
 
     @property
     def integer(self) -> bool:
+        """Whether its dtype is known to be an integer's."""
         return self.dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
     def mapped(self, **changes: object) -> Value:
         """The same axes after an operation on every element."""
-        return replace(self, **{"raw": False, "base": "", "number": None, "product": None, "steps": frozenset(), **changes})  # type: ignore[arg-type]
+        plain = replace(self, raw=False, base="", number=None, product=None, steps=frozenset())
+        return replace(plain, **changes)  # type: ignore[arg-type]
 
-    def on_axes(self, **changes: bool) -> Value:
-        """The same value with its axes marked `tiled` or `safe`."""
+    def inside(self) -> Value:
+        """The same value, its axes known to end nowhere inside a block."""
         if self.dims is None:
             return self
-        return replace(self, dims=tuple(frozenset(replace(a, **changes) for a in d) for d in self.dims))
+        return replace(self, dims=tuple(frozenset(replace(a, safe=True) for a in d) for d in self.dims))
 
 
 UNKNOWN = Value()
@@ -172,11 +175,13 @@ def promoted(dtypes: Iterable[str]) -> str:
     for wide in ("float64", "float32"):
         if wide in found:
             return wide
+    if "int64" in found and not any("float" in d for d in found):
+        return "int64"  # with something unknown too: wide enough, which is what matters of it
     if not found or "" in found:
         return ""
     floats = [d for d in found if "float" in d]
     if floats:
         return floats[0] if all(d == floats[0] for d in floats) else "float32"
-    if "int64" in found or "uint64" in found:
+    if "uint64" in found:
         return "int64"
     return found[0] if all(d == found[0] for d in found) else "int32"
