@@ -13,21 +13,14 @@ function el(name, attributes = {}, ...children) {
 const hidden = (text) => el("span", { class: "vh" }, text);
 const ball = (evidence) => el("i", { class: `ball ${evidence}`, "aria-hidden": "true" });
 
-const GLYPHS = { pass: "✓", fail: "✗", declared: "∗", unknown: "?", partly: "–" };
-const glyph = (kind) => el("i", { class: "glyph", "aria-hidden": "true" }, GLYPHS[kind] ?? "");
-
 // A word that may be broken after its underscores.
 const breakable = (word) => word.split(/(?<=_)/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
 
-// A square's inside: shape and word for the evidence, sign and count and word for the outcome.
+// A square's inside: the evidence, then count and marks. The style adds the shape of the one and the sign of the other.
 function squareContent(said) {
   if (said.kind === "hidden") return [hidden(said.text)];
   if (!said.evidence) return [said.text];
-  return [
-    el("span", { class: "evidence" }, ball(said.evidence), said.evidence),
-    " ",
-    el("span", { class: "outcome" }, glyph(said.kind), said.count, hidden(" passed"), said.marks.map((m) => [" ", el("b", {}, breakable(m))])),
-  ];
+  return [said.evidence, " ", el("span", { class: "outcome" }, said.count, said.marks.map((m) => [" ", el("b", {}, breakable(m))]))];
 }
 
 // A bar says again what the words beside it say.

@@ -44,14 +44,14 @@ function showFilters(state, { counts, passed }) {
       label.querySelector("input").checked = state[f.name].includes(f.values[i]);
       const n = counts[FACETS.indexOf(f)][i];
       label.querySelector(".n").textContent = grouped(n);
-      label.classList.toggle("none", n === 0);
+      label.classList.toggle("empty", n === 0);
     });
   }
   for (const button of strip) {
     const n = counts[FACETS.indexOf(evidenceFacet)][evidenceFacet.values.indexOf(button.dataset.evidence)] ?? 0;
     button.setAttribute("aria-pressed", String(state.evidence.includes(button.dataset.evidence)));
     button.querySelector(".n").textContent = grouped(n);
-    button.classList.toggle("none", n === 0);
+    button.classList.toggle("empty", n === 0);
   }
   chips.replaceChildren(...chosenChips(state));
   const all = cellOf.filter((cell) => index.cases[kernelOf[cell]].view === state.view).length;

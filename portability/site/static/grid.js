@@ -1,8 +1,9 @@
 // The table of squares: rows that open, columns by backend, and arrow keys to walk in it.
 
-const FIRST = 60; // rows drawn at once; the others follow while the page can already be used
+const STEP = 40; // rows drawn at a time: more than a screen holds; the next follow when one comes near them
 const grid = document.getElementById("grid");
-let drawing = 0; // which drawing the rows that are still to come belong to
+let rest = []; // the rows still to be drawn, and how
+let makeRow = null;
 
 // A column is shown unless it is filtered out, or the filters leave nothing in it.
 function shownColumns(state, tree) {
@@ -43,25 +44,24 @@ function drawGrid(state) {
   const table = el("table", { class: "grid" }, caption(state, tree), widths, head(state, columns), body);
   table.style.setProperty("--columns", columns.length);
   const link = linker(state);
-  const make = (at) => row(at, tree, state, columns, link);
   const focus = focusedKey();
-  const first = FIRST + rows.findIndex((at) => focus?.startsWith(`${at.key}|`)); // the row in focus is one of them
   if (state.view !== "kernels" && rows.length) body.append(totals(tree, columns, link));
-  body.append(...rows.slice(0, first).map(make));
   grid.replaceChildren(rows.length ? table : nothing(state));
-  drawing++;
-  if (rows.length > first) drawRest(body, rows, first, drawing, make);
+  rest = [...rows];
+  makeRow = (at) => row(at, tree, state, columns, link);
+  drawMore(STEP + rows.findIndex((at) => focus?.startsWith(`${at.key}|`))); // the row in focus is one of them
   enter(focus);
   return { ...selection, rows, columns, tree };
 }
 
-function drawRest(body, rows, from, mine, make) {
-  setTimeout(() => {
-    if (mine !== drawing) return; // another drawing has begun
-    body.append(...rows.slice(from, from + FIRST).map(make));
-    if (from + FIRST < rows.length) drawRest(body, rows, from + FIRST, mine, make);
-  });
+function drawMore(number) {
+  grid.querySelector("tbody")?.append(...rest.splice(0, number).map(makeRow));
+  nearEnd.disconnect();
+  if (rest.length > 0) nearEnd.observe(grid.querySelector("tbody").lastElementChild);
 }
+
+const nearEnd = new IntersectionObserver((seen) => seen.some((s) => s.isIntersecting) && drawMore(STEP), { root: grid, rootMargin: "1500px 0px" });
+window.addEventListener("beforeprint", () => drawMore(Infinity));
 
 const linker = (state) => {
   const base = writeState(closed(state));
@@ -70,7 +70,7 @@ const linker = (state) => {
 
 function caption(state, tree) {
   const what = { kernels: "Kernels", api: "The language", packages: "Packages" }[state.view];
-  return el("caption", { class: "vh" }, `${what}: rows by ${tree.levels.join(", ")}, a column a target`);
+  return el("caption", { class: "vh" }, `${what}: rows by ${tree.levels.join(", ")}, a column a target; a square says its evidence, how many of its cells passed, and what did not`);
 }
 
 function head(state, columns) {
@@ -115,9 +115,15 @@ function rowLabel(at, tree, state) {
   const key = `${at.key}|`;
   const summary = tree.levels[at.level - 1] === "kernel" ? index.cases[kernelOf[at.cell]].summary : "";
   const note = summary ? el("span", { class: "summary" }, summary) : null;
-  if (!expandable(at, tree)) return [el("span", { class: "name", tabindex: -1, "data-key": key }, at.name), note];
+  if (!expandable(at, tree)) return [el("span", { class: "name", tabindex: -1, "data-key": key }, at.name, only(at)), note];
   const open = isOpen(at, state);
   return [el("button", { type: "button", class: "name", tabindex: -1, "aria-expanded": String(open), "data-key": key, "data-toggle": at.key }, at.name), note];
+}
+
+// A row that would open into a single one says its names at once.
+function only(at) {
+  const [leaf] = at.leaves;
+  return leaf ? el("span", { class: "only" }, ` ${leaf.key.slice(at.key.length + 1).replaceAll("/", " · ")}`) : null;
 }
 
 function cellOfGrid(at, i, link, name = "td") {
@@ -125,7 +131,7 @@ function cellOfGrid(at, i, link, name = "td") {
   const said = described(square, at.known[i]);
   const key = `${at.key}|${columnKeys[i]}`;
   const edge = i > 0 && index.columns[i - 1].backend !== index.columns[i].backend ? " edge" : "";
-  const attributes = { class: `square ${said.kind} ${said.evidence ?? ""}${edge}` };
+  const attributes = { class: `square ${said.kind}${said.evidence ? ` ${said.evidence} tried` : ""}${edge}` };
   if (square === undefined) return el(name, attributes, el("span", { tabindex: -1, "data-key": key }, squareContent(said)));
   const one = square.cells.length === 1;
   const to = one ? { cell: cellByNumber[cellOf[square.cells[0]]] } : { in: columnKeys[i], row: at.key };
@@ -139,7 +145,7 @@ function totals(tree, columns, link) {
     const square = tree.root.squares[i];
     const count = square ? square.total - square.unavailable : 0;
     const share = made.querySelector(".outcome");
-    if (count && share) share.replaceChildren(`${Math.floor((100 * square.passed) / count)} %`, hidden(" passed"));
+    if (count && share) share.replaceChildren(`${Math.floor((100 * square.passed) / count)} %`);
     return made;
   });
   return el("tr", { class: "totals" }, el("th", { scope: "row" }, el("span", { class: "name", tabindex: -1, "data-key": "|" }, "all")), cells);
@@ -183,6 +189,7 @@ grid.addEventListener("keydown", (event) => {
 });
 
 function target(at, key, ctrl) {
+  if (key === "End" && ctrl) drawMore(Infinity);
   const here = at.closest("tr");
   const across = stops(here);
   const column = across.indexOf(at) + (here.parentElement.tagName === "THEAD" ? 1 : 0); // the corner holds no stop

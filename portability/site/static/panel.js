@@ -20,11 +20,10 @@ function kindOf(entry) {
 // The words of one entry, as in the table but without "1/1".
 function badge(entry) {
   const said = kindOf(entry);
-  const evidence = index.evidence[evidenceOf[entry]];
   const outcome = index.outcomes[outcomeOf[entry]];
-  const marked = said.marks?.at(0)?.slice(-1) ?? "";
-  const parts = tried(entry) ? [el("span", { class: "evidence" }, ball(evidence), evidence), " "] : [];
-  return el("span", { class: `badge square ${said.kind} ${evidence}` }, parts, el("span", { class: "outcome" }, glyph(said.kind), outcome, index.signs.includes(marked) ? marked : ""));
+  if (!tried(entry)) return el("span", { class: `badge square ${said.kind}` }, outcome);
+  const evidence = index.evidence[evidenceOf[entry]];
+  return el("span", { class: `badge square tried ${said.kind} ${evidence}` }, `${evidence} `, el("span", { class: "outcome" }, outcome, index.signs[signOf[entry]]));
 }
 
 async function openPanel(asked) {
@@ -51,7 +50,7 @@ function squarePanel(state) {
   const { target, why, remedy, versions, evidence } = index.columns[column];
   const about = facts([
     ["Target", target],
-    ["Reaches here", el("span", { class: "evidence" }, ball(evidence ?? "none"), evidence ?? "none")],
+    ["Reaches here", el("span", {}, ball(evidence ?? "none"), evidence ?? "none")],
     ["Why no more", why],
     ["What gives more", remedy && el("code", {}, remedy)],
     ["Versions", Object.entries(versions).map(([n, v]) => `${n} ${v}`).join(", ")],

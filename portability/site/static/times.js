@@ -22,5 +22,5 @@ function timesTable(rows, state) {
   });
   const head = el("thead", {}, el("tr", {}, ["Cell", "Target", ...HEADS].map((h) => el("th", { scope: "col" }, h))));
   const more = rows.length > MOST_TIMES ? el("p", {}, `The first ${MOST_TIMES} of ${grouped(rows.length)}; filter to see others.`) : null;
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Times" }, el("table", { class: "plain" }, head, el("tbody", {}, made)), more);
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of times" }, el("table", { class: "plain" }, head, el("tbody", {}, made)), more);
 }
