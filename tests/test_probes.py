@@ -19,6 +19,7 @@ from triton.runtime.jit import JITFunction
 
 from portability import compare
 from portability.kernel import Discovered, Draw, KernelCase, discover
+from portability.kernels.api._probe import BASIC
 
 BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
@@ -89,6 +90,12 @@ def test_a_name_that_is_taken_out_is_missed(name: str) -> None:
     """The check above would see it, or it would check nothing."""
     others = [case for case in probes().values() if name not in case.names]
     assert name in without_probe(language(), others)
+
+
+def test_the_basic_set_is_there_and_stays_small() -> None:
+    """A run without --full takes these: about 25, each of which exists."""
+    assert {name for name, case in probes().items() if case.basic} == BASIC
+    assert 20 <= len(BASIC) <= 35
 
 
 def test_every_probe_has_a_group_and_says_what_it_is_about() -> None:

@@ -26,6 +26,22 @@ UNSIGNED = ("uint32", "uint8", "uint16", "uint64")
 INTEGERS = (*SIGNED, *UNSIGNED)
 NUMBERS = (*FLOATS, "int32", "int8", "int64", "uint8")
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+# What a run without --full takes: the names that nearly every kernel uses.
+BASIC = {
+    *("tl.load.mask", "tl.load.2d", "tl.dot", "tl.dot.accumulate", "tl.exp", "tl.log", "tl.sqrt", "tl.maximum"),
+    *("tl.minimum", "tl.sum", "tl.max", "tl.min", "tl.program_id.x", "tl.program_id.y", "tl.program_id.z", "tl.arange"),
+    *(
+        "tl.cdiv",
+        "tl.full",
+        "tl.broadcast_to",
+        "tl.reshape",
+        "tl.trans",
+        "tl.where",
+        "tl.static_range",
+        "tl.atomic_add",
+    ),
+    *("cast.float32", "cast.float16", "cast.int32"),
+}
 ALL = (*FLOATS, *INTEGERS, "bool", *FLOAT8)  # every dtype that torch and the language share
 
 
@@ -206,6 +222,7 @@ def probe(
         terms=terms or magnitudes,
         group=group,
         names=names,
+        basic=(name or names[0]) in BASIC,
         **more,
     )
 
