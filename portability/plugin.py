@@ -231,9 +231,15 @@ class State:
         return self._cells.get(nodeid.partition("[")[2].removesuffix("]"))
 
     def _keep(self, observation: Observation) -> None:
-        if self.writer is None:
-            self.writer = self._open_results()
-        self.writer.write(observation)
+        from portability.results import ResultsError
+
+        try:
+            if self.writer is None:
+                self.writer = self._open_results()
+            self.writer.write(observation)
+        except ResultsError as error:  # a full disk: what is written stays, and going on would only lose more
+            self.interrupted = True
+            pytest.exit(str(error), returncode=pytest.ExitCode.INTERRUPTED)
 
     def _open_results(self) -> Writer:
         from portability import provenance

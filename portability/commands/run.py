@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 
@@ -45,7 +46,12 @@ def main(args: argparse.Namespace) -> int:
     pytest.main([*_options(args, results, matrix), str(testing.__file__), *args.rest])
     if not results.exists():
         return 2  # nothing was run, and pytest has said why
-    return table.show(read_runs(results), args.format)
+    runs = read_runs(results)
+    code = table.show(runs, args.format)
+    if runs[-1].interrupted:
+        print(f"interrupted; to go on: portability run … --resume {os.path.relpath(results)}", file=sys.stderr)
+        return code or 1
+    return code
 
 
 def _options(args: argparse.Namespace, results: Path, matrix: Path) -> list[str]:
