@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from portability.binaries import excess, interpreted_right
 from portability.merge import Conflict, Entry, Merged, shown
 from portability.model import Evidence, Expectation, Outcome, Standing
 from portability.results import Run
@@ -55,7 +56,7 @@ def build(
         times=times(merged, wanted),
         sections=sections(merged, cells, grids, unmatched),
         cells=cells,
-        fails=bool(unmatched) or any(e.verdict.standing.fails for e in cells),
+        fails=bool(unmatched) or any(True for _ in excess((e.observation for e in cells), merged.cases)) or any(e.verdict.standing.fails for e in cells),
     )
 
 
@@ -68,12 +69,14 @@ def sections(
         ("Mismatches: another failure than is declared", _failing(entries, Standing.MISMATCH)),
         ("Stale: declared not to work, and works", _failing(entries, Standing.STALE)),
         ("Expired rules", _failing(entries, Standing.EXPIRED)),
+        ("More binaries than a case allows", excess((e.observation for e in entries), merged.cases)),
         ("Rules that matched no cell", (f"{r.place}: {r.reason}" for r in unmatched)),
         ("Conflicts: one cell, Triton and device, and different outcomes", map(_conflict, merged.conflicts)),
         ("Differs between machines and versions", _differences(merged, entries)),
         ("Declared", _declared(entries)),
         ("Unavailable", _unavailable(grids)),
         ("Warnings", _warnings(entries)),
+        ("The same blocks interpreted right", interpreted_right(e.observation for e in entries)),
         ("Times left out", _left_out(entries)),
         ("Where it comes from", (_source(merged, run) for run in merged.runs)),
         ("Summary", _summary(entries)),

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from portability import expectations
+from portability.binaries import excess
 from portability.model import CaseInfo, Cell, Expectation, Observation, Outcome, Target, Verdict, from_json, to_json
 
 FORMAT = "portability-results"
@@ -271,4 +272,6 @@ def exit_code(runs: Sequence[Run], unmatched: Collection[Expectation] = ()) -> i
     """Return 0 for all as expected, 1 for a finding, a regression or a rule that never matched, 2 for nothing tried."""
     if all(o.outcome is Outcome.UNAVAILABLE for run in runs for o in run.observations):
         return 2
+    if any(True for run in runs for _ in excess(run.observations, run.header.cases)):
+        return 1
     return 1 if unmatched or any(v.standing.fails for run in runs for v in run.verdicts()) else 0

@@ -24,7 +24,8 @@ ALLOWED = {
     "kernel": {"model"},
     "backend": {"kernel", "model"},
     "expectations": {"model"},
-    "results": {"model", "expectations"},
+    "binaries": {"model"},
+    "results": {"model", "expectations", "binaries"},
     "merge": {"model", "results"},
 }
 
