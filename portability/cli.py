@@ -20,7 +20,9 @@ COMMANDS: Mapping[str, str] = {  # name -> what it does; its module is portabili
     "merge": "join results files of several machines into one",
     "diff": "compare two results files cell by cell",
     "history": "show how the runs in a folder changed",
+    "tune": "search the block sizes of a kernel for a target",
     "lint": "report what in Triton kernels is not portable, from their source",
+    "check": "run and compile one file of kernels everywhere, and report what is wrong with it",
     "env": "create, list and remove environments for other compilers",
 }
 

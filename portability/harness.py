@@ -26,7 +26,17 @@ from portability.backend import Backend, discover
 from portability.catalogue import Catalogue
 from portability.environments import Environment
 from portability.matrix import Matrix, judge, validate
-from portability.model import DEFAULT_ENVIRONMENT, Cell, Evidence, Observation, Outcome, Target, Verdict, from_json, to_json
+from portability.model import (
+    DEFAULT_ENVIRONMENT,
+    Cell,
+    Evidence,
+    Observation,
+    Outcome,
+    Target,
+    Verdict,
+    from_json,
+    to_json,
+)
 from portability.pool import Runner, RunnerDiedError, RunnerTimedOutError, unavailable
 
 CATALOGUE_LIMIT = 300.0  # seconds: the first import of torch on a slow disk
@@ -103,6 +113,10 @@ class Harness:
             raise HarnessError(f"environment {environment!r}: {reply['failure']}")
         return catalogues.from_text(reply["catalogue"])
 
+    def ask(self, environment: str, request: Mapping[str, Any], limit: float) -> dict[str, Any]:
+        """Return a runner's reply. Raises `RunnerDiedError` or `RunnerTimedOutError`."""
+        return self._runner(environment).ask(request, limit)
+
     # ------------------------------------------------------------------------------------------------ one cell
 
     def run(self, cell: Cell) -> Observation:
@@ -114,9 +128,12 @@ class Harness:
             self.prepare(cell)
             return self.device.run(cell)
         blocks, source = catalogues.blocks_of(cell, case, self.matrix, self.adapters, target)
+        return self.run_with(cell, target, blocks, source)
+
+    def run_with(self, cell: Cell, target: Target, blocks: Mapping[str, int], source: str) -> Observation:
+        """Return what happened to `cell` with these blocks, which `source` names."""
         request = {"blocks": dict(blocks), "blocks_from": source, "options": self.options}
-        runner = self._runner(cell.environment)
-        return runner.run(request, cell, target, self.limit(cell, target))
+        return self._runner(cell.environment).run(request, cell, target, self.limit(cell, target))
 
     def prepare(self, cell: Cell) -> None:
         """Compile a cell that will run on a device, here and without it: the binary is then in the cache.
@@ -128,9 +145,7 @@ class Harness:
         if sample is None or sample.bench:
             return
         blocks, source = catalogues.blocks_of(cell, case, self.matrix, self.adapters, target)
-        request = {"blocks": dict(blocks), "blocks_from": source, "options": self.options}
-        compiled = replace(target, evidence=Evidence.COMPILED)
-        self._runner(cell.environment).run(request, cell, compiled, self.limit(cell, compiled))
+        self.run_with(cell, replace(target, evidence=Evidence.COMPILED), blocks, source)
 
     def limit(self, cell: Cell, target: Target) -> float:
         """Return the seconds that a cell may take."""

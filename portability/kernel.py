@@ -244,6 +244,7 @@ class KernelCase:
         return CaseInfo(
             self.name, tuple(self.dtypes), samples, file, self.group, tuple(self.names),
             (self.operator.__doc__ or "").strip().split("\n")[0], dict(self.blocks), self.binaries, self.basic,
+            {name: tuple(values) for name, values in self.space.items()},
         )  # fmt: skip
 
 

@@ -141,6 +141,7 @@ class CaseInfo:
     blocks: Mapping[str, int] = field(default_factory=dict)  # the case's own default
     binaries: int | None = None  # the most distinct binaries that it allows per dtype and target
     basic: bool = False  # a probe that a run without --full takes
+    space: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # what tuning searches
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,133 @@
+"""The search for block sizes: by time where the hardware is, by compiling and a model of occupancy where it is not.
+
+Without hardware nothing is measured, and nothing here says that it was. What does not compile, does not fit or spills is
+dropped; the rest is ranked by what a tile must load and by what hides the latency of loading it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tomllib
+
+from portability.model import Observation, Outcome
+
+HIDING_WARPS = 8  # resident warps of a compute unit that hide the latency of a load; more hide no more of it
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu")  # no sizes
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration and what came of it."""
+
+    blocks: Mapping[str, int]
+    observation: Observation
+
+    @property
+    def fits(self) -> bool:
+        """Whether it works, and keeps everything in registers."""
+        return self.observation.outcome is Outcome.PASS and not self.spills
+
+    @property
+    def spills(self) -> int:
+        """Bytes that the worst of its binaries spills."""
+        return max((r.spills or 0 for r in self.observation.resources), default=0)
+
+    @property
+    def occupancy(self) -> float:
+        """That of its least resident binary."""
+        return min((r.occupancy for r in self.observation.resources if r.occupancy is not None), default=0.0)
+
+    @property
+    def matrix(self) -> str:
+        """The matrix instruction of its binaries, or "scalar", or empty where there is no product."""
+        found = [r.matrix for r in self.observation.resources if r.matrix]
+        return next((m for m in found if m != "scalar"), found[0] if found else "")
+
+    @property
+    def median(self) -> float | None:
+        """Milliseconds, where it was timed and the time is stable."""
+        timing = self.observation.timing
+        return timing.median if timing is not None and timing.performance and timing.stable else None
+
+
+def candidates(space: Mapping[str, Sequence[int]], base: Mapping[str, int], most: int) -> list[dict[str, int]]:
+    """Return the configurations to try: `base` with each combination of `space`, evenly thinned to `most`."""
+    names = list(space)
+    made = [{**base, **dict(zip(names, values, strict=True))} for values in itertools.product(*space.values())]
+    unique = list({tuple(sorted(m.items())): m for m in made}.values())
+    if len(unique) <= most:
+        return unique
+    step = len(unique) / most
+    return [unique[int(i * step)] for i in range(most)]
+
+
+def rank(trials: Iterable[Trial], unit_warps: int | None) -> list[Trial]:
+    """Return the trials that fit, the best first: by time where all were timed, else by the model (see `score`)."""
+    fitting = [t for t in trials if t.fits]
+    if fitting and all(t.median is not None for t in fitting):
+        return sorted(fitting, key=lambda t: t.median or math.inf)
+    timed = [t for t in fitting if t.median is not None]
+    if timed:
+        return sorted(timed, key=lambda t: t.median or math.inf)
+    return sorted(fitting, key=lambda t: score(t, unit_warps), reverse=True)
+
+
+def score(trial: Trial, unit_warps: int | None) -> tuple[bool, float, float]:
+    """Return what a configuration promises, to be compared: larger is better. It is a model and no measurement.
+
+    First, that a product uses a matrix unit. Then what a tile loads for what it computes times how far that is hidden:
+    a BLOCK_M x BLOCK_N tile of a product loads 1/BLOCK_M + 1/BLOCK_N elements for each multiplication, and latency is
+    hidden in proportion to the resident warps (Little's law), up to `HIDING_WARPS`. Last, occupancy.
+    """
+    sizes = sorted((v for k, v in trial.blocks.items() if k not in OPTIONS and not isinstance(v, bool) and v > 1), reverse=True)
+    reuse = 1 / (1 / sizes[0] + 1 / sizes[1]) if len(sizes) > 1 and trial.matrix else 1.0
+    hidden = min(1.0, trial.occupancy * (unit_warps or HIDING_WARPS) / HIDING_WARPS)
+    return trial.matrix not in ("", "scalar"), reuse * hidden, trial.occupancy
+
+
+def entry(kernel: str, selector: str, blocks: Mapping[str, int], base: Mapping[str, int], found: str) -> str:
+    """Return the lines of a block table: what differs from `base`, and how it was found."""
+    lines = [f'[{kernel}."{selector}"]']
+    lines += [f"{k} = {str(v).lower()}" for k, v in blocks.items() if base.get(k) != v]
+    return "\n".join([*lines, f'found = "{found}"']) + "\n"
+
+
+def write_entry(path: Path, kernel: str, selector: str, text: str) -> None:
+    """Put an entry into a block table, in place of the one with its selector; the other lines stay as they are.
+
+    Raises `ValueError` if the table is no TOML before or after; then nothing is written.
+    """
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    _check(path, old)
+    head = f'[{kernel}."{selector}"]'
+    sections = list(_sections(old))
+    replaced = [text + "\n" if name == head else body for name, body in sections]
+    if head not in dict(sections):
+        replaced = [*(part.rstrip("\n") + "\n" for part in ["".join(replaced)] if part.strip()), "\n", text]
+    new = "".join(replaced).rstrip("\n") + "\n"
+    _check(path, new)
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    partial.write_text(new, encoding="utf-8")
+    partial.replace(path)
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """Split a table at its headings; what comes before the first has no name."""
+    parts = re.split(r"(?m)^(?=\[)", text)
+    for part in parts:
+        heading = part.split("\n", 1)[0].split("#")[0].strip() if part.startswith("[") else ""
+        yield heading, part
+
+
+def _check(path: Path, text: str) -> None:
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path.name}: {error}") from None

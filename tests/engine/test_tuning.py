@@ -1,0 +1,63 @@
+"""The search for blocks: what is tried, what is dropped, what is first, and what is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tomllib
+from portability.model import Cell, Evidence, Observation, Outcome, Resources, Timing
+from portability.tuning import Trial, candidates, entry, rank, write_entry
+
+CELL = Cell("matmul", "float16", "64", "hip:gfx942")
+
+
+def trial(m: int, n: int, occupancy: float, spills: int = 0, outcome: Outcome = Outcome.PASS, ms: float | None = None) -> Trial:
+    timing = Timing(ms, ms, ms, "launch", 10, 1, 1, stable=True) if ms is not None else None
+    resources = (Resources("matmul_kernel", spills=spills, occupancy=occupancy, matrix="v_mfma_f32"),)
+    blocks = {"BLOCK_M": m, "BLOCK_N": n, "num_warps": 4}
+    return Trial(blocks, Observation(CELL, Evidence.COMPILED, outcome, resources=resources, timing=timing))
+
+
+def test_the_space_is_thinned_evenly() -> None:
+    tried = candidates({"A": range(10), "B": range(10)}, {"C": 1}, 25)
+    assert len(tried) == 25
+    assert {t["A"] for t in tried} == set(range(10))
+    assert all(t["C"] == 1 for t in tried)
+
+
+def test_what_spills_or_fails_is_dropped() -> None:
+    kept = rank([trial(64, 64, 0.5), trial(256, 256, 0.5, spills=8), trial(128, 128, 0.5, outcome=Outcome.OUT_OF_RESOURCES)], 32)
+    assert [t.blocks["BLOCK_M"] for t in kept] == [64]
+
+
+def test_a_larger_tile_loads_less_unless_nothing_hides_its_latency() -> None:
+    """128x128 beats 64x64 at equal residency; with a single resident warp it does not."""
+    assert rank([trial(64, 64, 0.5), trial(128, 128, 0.5)], 32)[0].blocks["BLOCK_M"] == 128
+    assert rank([trial(64, 64, 0.5), trial(128, 128, 1 / 32)], 32)[0].blocks["BLOCK_M"] == 64
+
+
+def test_time_wins_over_the_model() -> None:
+    assert rank([trial(64, 64, 0.5, ms=1.0), trial(128, 128, 0.5, ms=2.0)], 32)[0].blocks["BLOCK_M"] == 64
+
+
+def test_an_entry_is_written_in_its_place_and_the_rest_stays(tmp_path: Path) -> None:
+    """Comments and other entries are kept; a second write replaces the first."""
+    table = tmp_path / "rocm.toml"
+    table.write_text('# why\n[matmul."*"]\nBLOCK_M = 64  # small\n\n[softmax."*"]\nROW = 1\n')
+    for size in (128, 256):
+        text = entry("matmul", "hip:gfx942", {"BLOCK_M": size, "num_warps": 4}, {"num_warps": 4}, "a search")
+        write_entry(table, "matmul", "hip:gfx942", text)
+    found = tomllib.loads(table.read_text())
+    assert found["matmul"] == {"*": {"BLOCK_M": 64}, "hip:gfx942": {"BLOCK_M": 256, "found": "a search"}}
+    assert found["softmax"] == {"*": {"ROW": 1}}
+    assert table.read_text().startswith('# why\n[matmul."*"]\nBLOCK_M = 64  # small\n')
+
+
+def test_a_broken_table_is_left_alone(tmp_path: Path) -> None:
+    table = tmp_path / "rocm.toml"
+    table.write_text("[matmul\n")
+    with pytest.raises(ValueError, match=r"rocm\.toml"):
+        write_entry(table, "matmul", "*", '[matmul."*"]\nA = 1\n')
+    assert table.read_text() == "[matmul\n"
