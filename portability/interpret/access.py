@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from portability.interpret.internals import TensorHandle, native
-from portability.interpret.memory import Memory, Stray
+from portability.interpret.memory import Memory, Region, Stray
 from portability.interpret.races import StoreLog
 from portability.interpret.report import Report
 from portability.interpret.undefined import Undefined, mark
@@ -77,7 +77,7 @@ class Access:
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        self.memory = Memory(self._stray)
+        self.memory = Memory(self._stray, self._misaligned)
         self.log = StoreLog(report, self.memory)
         self.poison = 0
         self.last_wins = True
@@ -88,6 +88,12 @@ class Access:
 
     def _stray(self, kind: str, stray: Stray) -> None:
         self.report.problem(Outcome.OUT_OF_BOUNDS, stray.code, f"{kind} of {stray.describe()}")
+
+    def _misaligned(self, kind: str, region: Region, size: int) -> None:
+        message = (
+            f"{kind} of {size} bytes from {region.name} ({region.tensor}) at addresses that are no multiples of {size}"
+        )
+        self.report.warn("misaligned", message)
 
     def load(self, pointers: Handle, mask: Array | None, other: Handle | None, atomic: bool = False) -> Handle:
         """Return the elements at `pointers`. Lanes off hold `other` or, without it, poison; lanes outside poison."""

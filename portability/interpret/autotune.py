@@ -50,6 +50,6 @@ def _trial(session: Tuning, tuner: Any, args: tuple[Any, ...], kwargs: dict[str,
 def _run(session: Tuning, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> Any:
     before, session.config = session.config, str(config)
     try:
-        return tuner.fn.run(*args, **{**kwargs, **config.all_kwargs()})
+        return tuner.fn.run(*args, **kwargs, **config.all_kwargs())
     finally:
         session.config = before

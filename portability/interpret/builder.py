@@ -9,6 +9,7 @@ address through. Each method of these classes has the name and the arguments tha
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,16 @@ Handle = Any  # a TensorHandle
 PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 
 
+@dataclasses.dataclass(frozen=True)
+class Options(InterpreterOptions):  # type: ignore[misc]
+    """What kernels can read of a launch, and the front end of a target; every precision has a name here."""
+
+    allowed_dot_input_precisions: tuple[str, ...] = PRECISIONS
+    num_warps: int = 4
+    num_stages: int = 3
+    num_ctas: int = 1
+
+
 class CheckedBuilder(Integers, Conversion, Products, Shapes):
     """Triton's interpreter builder with right narrow formats, checked accesses and computed library calls.
 
@@ -39,11 +50,16 @@ class CheckedBuilder(Integers, Conversion, Products, Shapes):
 
     def __init__(self, report: Report, access: Access, targets: Targets) -> None:
         super().__init__()
-        self.options = dataclasses.replace(InterpreterOptions(), allowed_dot_input_precisions=PRECISIONS)
+        self.options = Options()
         self.codegen_fns["convert_custom_types"] = self.convert_custom_types
         self.report = report
         self.access = access
         self.targets = targets
+
+    def launched(self, options: Mapping[str, Any]) -> None:
+        """Take the options of a launch: those that a kernel can see."""
+        names = {"num_warps", "num_stages", "num_ctas", "debug"}
+        self.options = Options(**{k: v for k, v in options.items() if k in names and v is not None})
 
     # ------------------------------------------------------------------------------------------------ memory
 

@@ -166,12 +166,21 @@ class Language:
 
 
 def language_modules() -> list[ModuleType]:
-    """Return the modules of `triton.language`, the vendors' extras among them."""
+    """Return the modules of `triton.language`, the vendors' extras among them.
+
+    An extra may be there twice, once in `sys.modules` and once as an attribute of its parent.
+    """
     for found in pkgutil.walk_packages(triton.language.extra.__path__, "triton.language.extra."):
         if found.name not in sys.modules:
             with contextlib.suppress(ImportError):  # a vendor's extra for another Python
                 importlib.import_module(found.name)
-    return [m for name, m in sorted(sys.modules.items()) if m and (name + ".").startswith("triton.language.")]
+    modules = [m for name, m in sorted(sys.modules.items()) if m and _of_language(name)]
+    modules += [v for m in modules for v in vars(m).values() if inspect.ismodule(v) and _of_language(v.__name__)]
+    return list({id(m): m for m in modules}.values())
+
+
+def _of_language(name: str) -> bool:
+    return (name + ".").startswith("triton.language.")
 
 
 def _classes() -> list[type]:

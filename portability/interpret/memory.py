@@ -85,12 +85,15 @@ class Memory:
     """The regions of a session, and the check of every access against them.
 
     `report(kind, stray)` is called once for each region that an access leaves; `kind` is load, store or atomic.
+    `misaligned(kind, region, size)` is called where wider elements than the tensor's lie across their own width.
     """
 
-    def __init__(self, report: Callable[[str, Stray], None]) -> None:
+    def __init__(self, report: Callable[[str, Stray], None], misaligned: Callable[[str, Region, int], None]) -> None:
         self._report = report
+        self._misaligned = misaligned
         self._regions: dict[int, Region] = {}  # by tag
         self._known: dict[tuple[Any, ...], Region] = {}
+        self._keys: dict[int, tuple[Any, ...]] = {}  # of `_known`, by tag
         self._next = 0
 
     def pointer(self, name: str, tensor: torch.Tensor) -> np.uint64:
@@ -100,9 +103,8 @@ class Memory:
         key = (name, kind, low, high, storage, tensor.stride())
         if key not in self._known:
             self._next = self._next % TAGS + 1
-            old = self._regions.pop(self._next, None)
-            if old is not None:
-                self._known = {k: r for k, r in self._known.items() if r is not old}
+            self._known.pop(self._keys.get(self._next, ()), None)
+            self._keys[self._next] = key
             region = Region(name, kind, low, high, storage, tensor.element_size(), tensor.stride(), self._next)
             self._known[key] = self._regions[region.tag] = region
         return self._known[key].base
@@ -121,7 +123,10 @@ class Memory:
             offset = pointers - region.base  # wraps below the start, and is then too large as well
             inside = offset <= np.uint64(region.high - region.low - size)
             if inside.all() or not (mask & ~inside).any():
-                return offset + np.uint64(region.low), mask
+                address = offset + np.uint64(region.low)
+                if size > region.itemsize and (mask & (address % np.uint64(size) != 0)).any():
+                    self._misaligned(kind, region, size)
+                return address, mask
         return self._slow(kind, pointers, mask, size)
 
     def _slow(self, kind: str, pointers: Addresses, mask: Lanes, size: int) -> tuple[Addresses, Lanes]:

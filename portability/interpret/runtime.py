@@ -91,13 +91,13 @@ class Runtime:
             result = lanes(result, value)
         return result
 
-    def range(self, first: Any, second: Any = None, third: Any = 1, **options: Any) -> Iterator[Any]:
+    def range(self, arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> Iterator[Any]:
         """A loop's values as integer tensors, of 32 bits unless a bound has more; options are for compilers."""
-        start, stop = (0, first) if second is None else (first, second)
-        bounds = [_integer(v) for v in (start, stop, third)]
+        given = _bounds(arg1, arg2, step)
+        bounds = [_integer(v) for v in given]
         wide = any(
             v.dtype.primitive_bitwidth == 64 if isinstance(v, tl.tensor) else not INT32[0] <= _integer(v) < INT32[1]
-            for v in (start, stop, third)
+            for v in given
         )
         kind, dtype = (np.int64, tl.int64) if wide else (np.int32, tl.int32)
         for value in builtins.range(*bounds):
@@ -108,10 +108,15 @@ class Runtime:
         return Watch(self)
 
 
-def static_range(first: Any, second: Any = None, third: Any = 1, **_: Any) -> builtins.range:
+def static_range(arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> builtins.range:
     """The unrolled loop: its values are constants."""
-    start, stop = (0, first) if second is None else (first, second)
-    return builtins.range(_integer(start), _integer(stop), _integer(third))
+    return builtins.range(*(_integer(v) for v in _bounds(arg1, arg2, step)))
+
+
+def _bounds(arg1: Any, arg2: Any, step: Any) -> tuple[Any, Any, Any]:
+    """Start, stop and step of a range whose arguments have the language's names."""
+    step = 1 if step is None else step
+    return (0, arg1, step) if arg2 is None else (arg1, arg2, step)
 
 
 def _integer(value: Any) -> int:

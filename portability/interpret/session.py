@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from triton import knobs
 
 from portability.backend import Launch, Problem, Session
 from portability.interpret.access import Access
@@ -20,6 +21,8 @@ from portability.interpret.report import Report, SpinTimeout, Unsupported, raise
 from portability.interpret.targets import Targets
 from portability.interpret.trace import Trace
 from portability.model import Outcome, Target
+
+MESSAGE = 400  # characters of an error: the front end writes out whole tensors
 
 
 class KernelError(InterpreterError):  # type: ignore[misc]
@@ -79,6 +82,8 @@ class Interpretation(Session):
 
     def launch(self, jit: Any, args: Sequence[Any], grid: Any, kwargs: dict[str, Any]) -> None:
         """Run every program of a launch. Raises `Unsupported`, `SpinTimeout` or `KernelError`."""
+        if jit.is_gluon():
+            raise Unsupported(f"{jit.fn.__name__}: Gluon kernels are not interpreted")
         names = [p.name for p in jit.params]
         options = {k: v for k, v in kwargs.items() if k not in names}
         bound = jit.signature.bind(*args, **{k: v for k, v in kwargs.items() if k in names})
@@ -89,6 +94,7 @@ class Interpretation(Session):
         launch = self._record(jit, bound.arguments, options, shape)
         self.launches.append(launch)
         self.report.kernel, self.report.definition = jit.fn.__name__, (jit.fn.__code__.co_filename, launch.line)
+        self.builder.launched(options)
         for code, message, targets in self.targets.refused(launch):
             self.report.warn(code, message, targets)
         with self.language.active(), np.errstate(all="ignore"):
@@ -129,7 +135,8 @@ class Interpretation(Session):
             raise
         except Exception as error:  # whatever the kernel's own code raises is the kernel's error
             line = written(raised_at(error.__traceback__, self.report.definition))
-            raise KernelError(f"{self.report.kernel}: {type(error).__name__}: {error}", line) from error
+            words = " ".join(str(error).split())[:MESSAGE]
+            raise KernelError(f"{self.report.kernel}: {type(error).__name__}: {words}", line) from error
 
     def _programs(self, count: int) -> Sequence[int]:
         """The programs to run, in the order of `vary`."""
@@ -163,7 +170,12 @@ def _sample(count: int, most: int) -> list[int]:
 
 @contextlib.contextmanager
 def opened(target: Target) -> Iterator[Interpretation]:
-    """Interpret every launch on CPU tensors until the end of the context, then leave Triton as it was."""
+    """Interpret every launch on CPU tensors until the end of the context, then leave Triton as it was.
+
+    Raises `RuntimeError` where Triton was told to interpret by itself.
+    """
+    if knobs.runtime.interpret:
+        raise RuntimeError("TRITON_INTERPRET is set: Triton's own interpreter would run the kernels. Unset it")
     session = Interpretation(target)
     before = JITFunction.run, JITFunction.__call__, Autotuner.run
 

@@ -365,3 +365,23 @@ def mark(out_ptr):
 def plus_one(x_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     tl.store(x_ptr + offsets, tl.load(x_ptr + offsets) + 1)
+
+
+@triton.jit
+def stepped(out_ptr):
+    """Every second program's number, by keyword arguments, and the warps of the launch."""
+    for i in tl.range(1, 8, step=3, num_stages=2):
+        tl.store(out_ptr + i, i)
+    for i in tl.static_range(0, 8, step=4):
+        tl.store(out_ptr + i, tl.extra.cuda.num_warps())
+
+
+@triton.jit
+def asserted(x_ptr):
+    tl.device_assert(tl.load(x_ptr) > 0, "not positive")
+
+
+@triton.jit
+def read_wider(x_ptr, out_ptr):
+    wide = (x_ptr + 2).to(tl.pointer_type(tl.int64))
+    tl.store(out_ptr, tl.load(wide))

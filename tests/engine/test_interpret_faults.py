@@ -258,6 +258,8 @@ FAULTY: list[tuple[str, Any, str, Callable[[Any], Any]]] = [
         torch.tensor([500.0, 1.0]), torch.zeros(2, dtype=torch.float8_e4m3fn), ROUNDING=None, BLOCK=2)),
     ("false-multiple-of", k.hinted, "multiple_of", lambda q: q(
         torch.zeros(80), torch.zeros(16), 8, MULTIPLE=16, RUN=16, BLOCK=16)),
+    ("misaligned", k.read_wider, "tl.load", lambda q: q(
+        torch.zeros(8, dtype=torch.int16), torch.zeros(1, dtype=torch.int64))),
     ("false-assumption", k.assumed, "tl.assume", lambda q: q(ints(0), 0)),
     ("reduce-order", k.reduced, "tl.reduce", lambda q: q(
         torch.arange(8.0), torch.zeros(1), COMBINE=k.take_difference, BLOCK=8)),

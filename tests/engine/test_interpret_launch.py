@@ -94,6 +94,21 @@ def test_a_loop_variable_has_32_bits() -> None:
     assert out.item() == -4
 
 
+def test_ranges_take_keywords_and_options_of_the_launch_are_visible() -> None:
+    out = torch.zeros(8, dtype=torch.int32)
+    with opened(TARGET):
+        k.stepped[(1,)](out, num_warps=2)
+    assert out.tolist() == [2, 1, 0, 0, 2, 0, 0, 7]
+
+
+def test_assertions_hold_where_a_launch_asks_for_debugging() -> None:
+    x = torch.zeros(1)
+    with opened(TARGET):
+        k.asserted[(1,)](x)
+        with pytest.raises(KernelError, match="not positive"):
+            k.asserted[(1,)](x, debug=True)
+
+
 def test_a_kernel_may_close_over_variables() -> None:
     x = torch.ones(4)
     with opened(TARGET):
