@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,12 +30,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--view", action="append", default=[], choices=[str(v) for v in View])
     parser.add_argument("--group-by", default="", metavar="FIELDS", help=f"rows, some of {', '.join(FIELDS)}")
     parser.add_argument("--omit", action="append", default=[], metavar="TARGET", help="leave a column out")
-    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="write there instead of printing; html: a folder")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="PATH", help="write there instead of printing; html: a folder"
+    )
     parser.add_argument("--title", default="", metavar="TEXT", help="the page's heading")
     parser.add_argument(
-        "--update", type=Path, metavar="FILE", help="write the table into FILE, between <!-- table --> and <!-- /table -->"
+        "--update",
+        type=Path,
+        metavar="FILE",
+        help="write the table into FILE, between <!-- table --> and <!-- /table -->",
     )
-    parser.add_argument("--check", action="store_true", help="with --update: write nothing; exit code 1 if it is out of step")
+    parser.add_argument(
+        "--check", action="store_true", help="with --update: write nothing; exit code 1 if it is out of step"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -68,7 +76,7 @@ def _render(table: Table, form: str) -> str:
         if SUMMARY in os.environ:
             with open(os.environ[SUMMARY], "a", encoding="utf-8") as page:
                 page.write(github.summary(table))
-        return github.annotations(table)
+        return github.workflow_commands(table)
     text = render.render(table, form)
     return text if text.endswith("\n") else text + "\n"
 
@@ -76,11 +84,17 @@ def _render(table: Table, form: str) -> str:
 def _write_site(args: argparse.Namespace, merged: Merged, table: Table) -> int:
     if args.output is None:
         raise TableError("--format html needs --output FOLDER")
+    from portability.site import pictures
     from portability.site.page import TITLE
     from portability.site.write import write_site
 
     page = write_site(args.output, merged, table, args.omit, args.title or TITLE)
-    print(f"{page}: {len(table.cells)} cells")
+    number = len(table.cells)
+    print(f"{page}: {number} {'cell' if number == 1 else 'cells'}")
+    if not pictures.available():
+        print(
+            "without pictures, for which matplotlib is missing: pip install 'triton-portability[html]'", file=sys.stderr
+        )
     return 0
 
 

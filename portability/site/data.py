@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from portability.times import figures, is_performance
 VERSION = 1  # of what the page's script reads
 SIGNS = ("", "?", "*", "!")  # of an entry, the gravest last
 SAID = 160  # characters of an error that the index holds, for the filter by text
+ESCAPE = re.compile(r'\\[^"]')
 DETAIL = 8000  # characters of one that the details hold
 
 Place = tuple[str, str]  # target, environment
@@ -69,21 +71,23 @@ class Site:
         rules = (e.verdict.expectation for e in self.entries)
         self.rules: list[Expectation] = list(dict.fromkeys(r for r in rules if r is not None))
 
+    def place(self, cell: Cell) -> int:
+        """Return the number of the cell's column."""
+        return self.places[_place(cell)]
+
     def index(self) -> dict[str, Any]:
         """Return what is filtered and drawn: see `static/data.js`, which reads it."""
         kernels = Names.of(c.name for c in self.cases)
         dtypes = Names.of([*(d for c in self.cases for d in c.dtypes)])
         samples = Names.of(s.name for c in self.cases for s in c.samples)
-        versions = Names.of(sorted({e.triton for e in self.entries}, key=_version_key))
+        versions = Names.of(_by_version({e.triton for e in self.entries}))
         said = Names.of([""])
         number = {cell: i for i, cell in enumerate(self.cells)}
         cells = [
-            [kernels.number(c.kernel), dtypes.number(c.dtype), samples.number(c.sample), self.places[_place(c)]]
+            [kernels.number(c.kernel), dtypes.number(c.dtype), samples.number(c.sample), self.place(c)]
             for c in self.cells
         ]
-        entries = [
-            [number[e.cell], *_words(e), versions.number(e.triton), said.number(_said(e))] for e in self.entries
-        ]
+        entries = [[number[e.cell], *_words(e), versions.number(e.triton), said.number(_said(e))] for e in self.entries]
         index = {
             "version": VERSION,
             "evidence": [str(w) for w in Evidence],
@@ -176,8 +180,8 @@ def cleaned(value: Any) -> Any:
 
 def _line(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    # Only an escape can stand for something that is not printable, and most lines have none.
-    return text if "\\" not in text else json.dumps(cleaned(value), separators=(",", ":"))
+    # Only an escape can stand for something that is not printable, and most lines have none but that of a quote.
+    return json.dumps(cleaned(value), separators=(",", ":")) if ESCAPE.search(text) else text
 
 
 def _place(cell: Cell) -> Place:
@@ -212,8 +216,8 @@ def _columnwise(rows: Sequence[Sequence[int]], width: int) -> list[list[int]]:
     return [[row[i] for row in rows] for i in range(width)]
 
 
-def _version_key(version: str) -> tuple[int, ...]:
-    return tuple(int(part) if part.isdecimal() else -1 for part in version.split("."))
+def _by_version(versions: Iterable[str]) -> list[str]:
+    return sorted(versions, key=lambda v: [int(part) if part.isdecimal() else -1 for part in v.split(".")])
 
 
 def _column_data(column: Column, merged: Merged) -> dict[str, Any]:

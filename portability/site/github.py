@@ -16,7 +16,7 @@ ROOM = 1024 * 1024  # bytes that a step's summary may have
 LINE = re.compile(r"(?P<file>[^:]+):(?P<line>\d+)")  # "kernels/softmax.py:41"
 
 
-def annotations(table: Table) -> str:
+def workflow_commands(table: Table) -> str:
     """Return workflow commands: an error for each fault, a warning for each finding, the gravest first.
 
     Cells that fail alike at one line share a command. What does not fit in what is shown is counted in the last.
@@ -72,10 +72,12 @@ def _capped(level: str, said: Sequence[Said]) -> Iterator[str]:
     for line, title, message in shown:
         yield _command(level, _place(line) | {"title": title}, message)
     if len(shown) < len(said):
-        yield _command(level, {"title": f"{len(said) - len(shown)} more"}, "The job's summary and the results hold all of them.")
+        yield _command(
+            level, {"title": f"{len(said) - len(shown)} more"}, "The job's summary and the results hold all of them."
+        )
 
 
-def _place(line: str) -> Mapping[str, str]:
+def _place(line: str) -> dict[str, str]:
     """Where in the project it is. An absolute path leads nowhere there."""
     found = LINE.fullmatch(line)
     return found.groupdict() if found and not line.startswith("/") else {}

@@ -13,11 +13,10 @@ LEFT_OUT = ("Warnings", "Times left out")  # sections for those who work on the 
 
 
 def embedded(text: str, table: Table, name: str = "the file") -> str:
-    """Return `text` with the table between its markers. Raises `TableError` unless each marker is there once, in order."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end or any(marker in part for marker in (BEGIN, END) for part in (before, after)):
+    """Return `text` with the table between its markers. Raises `TableError` unless each is there once."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
         raise TableError(f"{name}: needs {BEGIN} and after it {END}, once each")
+    before, after = text[: text.index(BEGIN)], text[text.index(END) + len(END) :]
     sections = tuple(s for s in table.sections if s.title not in LEFT_OUT)
     return f"{before}{BEGIN}\n\n{markdown(replace(table, sections=sections))}\n{END}{after}"
 

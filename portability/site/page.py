@@ -108,7 +108,9 @@ def _failing_views(site: Site, failing: Sequence[Entry]) -> list[tuple[str, str,
     counts = Counter(views[e.cell.kernel] for e in failing)
     standings = [("standing", str(s)) for s in Standing if s.fails]
     return [
-        (labels[view], f"{counts[view]:,}", "#" + urlencode([("view", str(view)), *standings])) for view in View if counts[view]
+        (labels[view], f"{counts[view]:,}", "#" + urlencode([("view", str(view)), *standings]))
+        for view in View
+        if counts[view]
     ]
 
 

@@ -52,7 +52,9 @@ def show(browser: Any) -> Iterator[Open]:
         page.on("console", lambda m: problems.append(f"console: {m.text}") if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda e: problems.append(f"error: {e}"))
         page.on("dialog", lambda d: problems.append(f"dialog: {d.message}"))
-        page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else problems.append(f"request: {r.url}"))
+        page.on(
+            "request", lambda r: None if r.url.startswith(("file:", "data:")) else problems.append(f"request: {r.url}")
+        )
 
     def go(path: Path, fragment: str = "", **options: Any) -> Any:
         context = browser.new_context(**options)

@@ -30,6 +30,7 @@ TIMED = timing(
     0.204, gbps=1200.0, tflops=642.0, torch_median=0.255, ceiling=0.823, ceiling_of="matmul float16 780 TFLOP/s"
 )
 F32, TALL = cell(dtype="float32"), cell(sample="tall")
+HALF = Accuracy(2e-7, 4e-7, 0.5)
 WRONG_CELL = "matmul-float16-64x64-hip:gfx942"
 
 
@@ -71,7 +72,7 @@ def _laptop() -> list[Observation]:
         seen(of=cell(mi300, dtype="float32")),
         seen(Outcome.COMPILE_ERROR, of=Cell("vector_add", "float32", "257", mi300), detail="input_precision must be"),
         seen(Outcome.TIMEOUT, of=Cell("vector_add", "float32", "257", "cuda:90"), stage="compile"),
-        seen(evidence=INTERPRETED, of=Cell("vector_add", "float32", "257", "interpreter"), accuracy=Accuracy(2e-7, 4e-7, 0.5)),
+        seen(evidence=INTERPRETED, of=Cell("vector_add", "float32", "257", "interpreter"), accuracy=HALF),
         seen(Outcome.UNAVAILABLE, NONE, of=cell("npu:910B"), detail="triton-ascend is not installed"),
         seen(of=Cell("tl.exp", "float32", "64", "cuda:90")), seen(of=Cell("tl.exp", "float32", "64", mi300)),
         seen(Outcome.COMPILE_ERROR, of=Cell("tl.sort", "float32", "64", mi300)),

@@ -11,9 +11,19 @@ import pytest
 from portability.merge import Merged
 from tests.browser.runs import WRONG_CELL, everything
 
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed: pip install -e .[browser]")
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright", reason="axe-core is not installed: pip install -e .[browser]"
+)
 
-VIEWS = ("#view=kernels&depth=3", "#view=api", "#view=packages", "#view=times", "#view=charts", "#view=notes", "#dtype=gone")
+VIEWS = (
+    "#view=kernels&depth=3",
+    "#view=api",
+    "#view=packages",
+    "#view=times",
+    "#view=charts",
+    "#view=notes",
+    "#dtype=gone",
+)
 OPENED = (f"#cell={WRONG_CELL}", "#cell=matmul-float16-64x64-cuda:90", "#in=hip:gfx942&row=matmul", "#in=npu:910B")
 
 
@@ -56,7 +66,16 @@ def test_a_screen_reader_meets_the_page_in_this_order(show: Any, path: Path) -> 
     """Heading, what fails, views, filters, then a table with headings for its rows and columns."""
     lines = [line.strip() for line in show(path).locator("body").aria_snapshot().split("\n")]
     wanted = (
-        "- banner", "- 'heading", "- paragraph", "- navigation", "- search", "- status", "- 'table", "- columnheader", "- rowheader", "- contentinfo",
+        "- banner",
+        "- 'heading",
+        "- paragraph",
+        "- navigation",
+        "- search",
+        "- status",
+        "- 'table",
+        "- columnheader",
+        "- rowheader",
+        "- contentinfo",
     )
     places = [next(i for i, line in enumerate(lines) if line.startswith(want)) for want in wanted]
     assert places == sorted(places)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from portability.merge import Merged
-from portability.report import build
 from portability.site.data import columns_named
 from portability.table import View, grid
 from tests.browser.runs import WRONG_CELL, everything
@@ -315,7 +314,8 @@ def test_headings_stay_while_the_table_scrolls(show: Any, path: Path) -> None:
     page = show(path, "#depth=3", viewport={"width": 500, "height": 320})
     page.evaluate("Object.assign(document.getElementById('grid'), {scrollTop: 120, scrollLeft: 150})")
     offset = """(what) => { const at = document.querySelector(what).getBoundingClientRect();
-        const box = document.getElementById('grid').getBoundingClientRect(); return [at.left - box.left, at.top - box.top]; }"""
+        const box = document.getElementById('grid').getBoundingClientRect();
+        return [at.left - box.left, at.top - box.top]; }"""
     assert abs(page.evaluate(offset, "#grid thead")[1]) < 2
     assert abs(page.evaluate(offset, "#grid tbody th")[0]) < 2
 
@@ -354,9 +354,8 @@ def test_it_is_dark_where_the_system_is_and_where_it_is_chosen(show: Any, path: 
 
 def test_evidence_has_a_shape_beside_its_word(show: Any, path: Path) -> None:
     page = show(path)
-    shapes = page.evaluate(
-        "[...document.querySelectorAll('#strip .ball')].map((b) => getComputedStyle(b).backgroundImage + getComputedStyle(b).borderStyle)"
-    )
+    shapes = page.evaluate("""[...document.querySelectorAll('#strip .ball')].map((ball) => {
+        const style = getComputedStyle(ball); return style.backgroundImage + style.borderStyle; })""")
     assert len(set(shapes)) == 6
 
 
@@ -383,7 +382,9 @@ def test_a_hostile_file_is_shown_and_does_nothing(show: Any, written: Callable[[
     assert "\u202e" not in page.content()
 
 
-@pytest.mark.parametrize("fragment", ["#view=<img src=x>", "#cell=%3Cscript%3Ealert(1)%3C/script%3E", "#depth=1e9", "#row=%00&in=__proto__"])
+@pytest.mark.parametrize(
+    "fragment", ["#view=<img src=x>", "#cell=%3Cscript%3Ealert(1)%3C/script%3E", "#depth=1e9", "#row=%00&in=__proto__"]
+)
 def test_a_hostile_address_does_nothing(show: Any, path: Path, fragment: str) -> None:
     page = show(path, fragment)
     assert page.locator("img, #panel script").count() == 0

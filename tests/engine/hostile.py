@@ -26,7 +26,9 @@ EVIL = (
     "<!-- /table -->\r\n::error::x\n]]><svg onload=window.evil=1>"
 )
 LINK = "javascript:window.evil=1"
-TARGET = Target(f"evil {EVIL}", f"backend {EVIL}", EVIL, EVIL, Evidence.RAN, why=EVIL, remedy=EVIL, versions={EVIL: EVIL})
+TARGET = Target(
+    f"evil {EVIL}", f"backend {EVIL}", EVIL, EVIL, Evidence.RAN, why=EVIL, remedy=EVIL, versions={EVIL: EVIL}
+)
 GONE = Target("gone", "backend", why=EVIL, remedy=EVIL)
 CASE = CaseInfo(f"kernel {EVIL}", (EVIL,), (SampleInfo(EVIL),), EVIL, "", (EVIL,), EVIL)
 PROBE = replace(CASE, name=f"probe {EVIL}", group=EVIL)
@@ -48,7 +50,9 @@ def _seen(case: CaseInfo, outcome: Outcome, when: str) -> Observation:
         warnings=(Finding(EVIL, EVIL, EVIL, (EVIL,)),),
         accuracy=Accuracy(float("inf"), float("nan"), float("-inf")),
         resources=(binary,),
-        timing=timing(1.0, gbps=float("inf"), tflops=1.0, ceiling=0.5, ceiling_of=f"copy {EVIL} GB/s", torch_median=0.0),
+        timing=timing(
+            1.0, gbps=float("inf"), tflops=1.0, ceiling=0.5, ceiling_of=f"copy {EVIL} GB/s", torch_median=0.0
+        ),
         blocks={EVIL: 1},
         blocks_from=EVIL,
         versions={"triton": EVIL, EVIL: EVIL},

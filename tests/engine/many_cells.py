@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from portability.merge import Merged, merge
@@ -17,8 +16,9 @@ from portability.model import (
     Resources,
     SampleInfo,
     Target,
+    Timing,
 )
-from portability.results import Footer, Provenance, Run
+from portability.results import Footer, Header, Provenance, Run
 from tests.engine.fake_runs import header, rule, timing
 
 DTYPES = ("float32", "float16", "bfloat16", "int32")
@@ -51,7 +51,7 @@ def _provenance(i: int) -> Provenance:
     return Provenance(host="laptop", triton="3.9.0", torch="2.13.0", started=f"2026-11-{i + 1:02}T11:00:00+00:00")
 
 
-def _run(header: object, number: int) -> Run:
+def _run(header: Header, number: int) -> Run:
     observations = tuple(
         _observation(Cell(case.name, dtype, sample.name, target.id), target, n * 31 + i, number)
         for i, case in enumerate((*KERNELS, *PROBES))
@@ -59,7 +59,7 @@ def _run(header: object, number: int) -> Run:
         for sample in case.samples
         for n, target in enumerate(TARGETS)
     )
-    return Run(header, observations, Footer("2026-11-03T13:00:00+00:00"), f"run-{number}.jsonl")  # type: ignore[arg-type]
+    return Run(header, observations, Footer("2026-11-03T13:00:00+00:00"), f"run-{number}.jsonl")
 
 
 def _observation(cell: Cell, target: Target, n: int, run: int) -> Observation:
@@ -93,15 +93,6 @@ def _observation(cell: Cell, target: Target, n: int, run: int) -> Observation:
     )
 
 
-def _timing(n: int) -> object:
+def _timing(n: int) -> Timing:
     return timing(0.1 + n % 40 / 50, gbps=3000.0 - n, tflops=20.0 + n, torch_median=0.2, ceiling=0.8,
                   ceiling_of="copy 4257 GB/s")  # fmt: skip
-
-
-def lines(run: Run) -> Iterator[str]:
-    """Yield the lines of the run's file."""
-    from portability.results import footer_line, header_line, observation_line
-
-    yield header_line(run.header)
-    yield from map(observation_line, run.observations)
-    yield footer_line("2026-11-03T13:00:00+00:00", run.observations)
