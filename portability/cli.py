@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {  # name -> what it does; its module is portabili
     "diff": "compare two results files cell by cell",
     "history": "show how the runs in a folder changed",
     "tune": "search the block sizes of a kernel for a target",
+    "bench": "time a kernel over sizes on a device, against torch",
     "lint": "report what in Triton kernels is not portable, from their source",
     "check": "run and compile one file of kernels everywhere, and report what is wrong with it",
     "env": "create, list and remove environments for other compilers",

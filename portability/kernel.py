@@ -14,6 +14,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -24,6 +25,7 @@ from portability.model import CaseInfo, SampleInfo
 if TYPE_CHECKING:
     import torch
 
+SWEPT = "sweep-"  # begins the name of a sample of a sweep
 Inputs = tuple[Any, ...]  # tensors and plain values, in the operator's order
 
 
@@ -164,6 +166,15 @@ class Cost:
     unit: str = ""  # the matrix unit's dtype where it does the work: "float16"; empty for the vector units
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """Inputs by size, for curves of time over size: `portability bench`. Its samples are named `sweep-SIZE`."""
+
+    sizes: tuple[int, ...]  # powers of two
+    inputs: Callable[[Draw, int], Inputs]
+    axis: str = "elements"  # what a size counts
+
+
 @dataclass(frozen=True, kw_only=True)
 class KernelCase:
     """One operation under test. Only the first five fields must be given.
@@ -178,6 +189,7 @@ class KernelCase:
     cost       bytes and operations from the inputs and outputs
     blocks     the case's own default blocks
     space      name -> values to search when tuning
+    sweep      inputs by size, for curves
     accumulates  the precision in which the kernel sums: a torch dtype's name, "tf32" or "bf16x3"
     binaries   the most distinct binaries that all samples of one dtype and target may need
     mutates    positions of inputs that the operator is meant to write
@@ -196,6 +208,7 @@ class KernelCase:
     cost: Callable[..., Cost] | None = None
     blocks: Blocks = field(default_factory=Blocks)
     space: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    sweep: Sweep | None = None
     accumulates: str = "float32"
     binaries: int | None = None
     mutates: tuple[int, ...] = ()
@@ -235,6 +248,9 @@ class KernelCase:
         for s in self.samples:
             if s.name == name:
                 return s
+        size = name.removeprefix(SWEPT)
+        if self.sweep is not None and name.startswith(SWEPT) and size.isdigit():
+            return Sample(name, partial(_at_size, self.sweep, int(size)), bench=True)
         raise KeyError(f"{self.name}: no sample {name!r}; there are {', '.join(s.name for s in self.samples)}")
 
     def info(self, file: str = "") -> CaseInfo:
@@ -245,7 +261,12 @@ class KernelCase:
             self.name, tuple(self.dtypes), samples, file, self.group, tuple(self.names),
             (self.operator.__doc__ or "").strip().split("\n")[0], dict(self.blocks), self.binaries, self.basic,
             {name: tuple(values) for name, values in self.space.items()},
+            self.sweep.sizes if self.sweep else (), self.sweep.axis if self.sweep else "",
         )  # fmt: skip
+
+
+def _at_size(sweep: Sweep, size: int, draw: Draw) -> Inputs:
+    return sweep.inputs(draw, size)
 
 
 _resolver: Callable[[str, Any, str], Blocks] | None = None

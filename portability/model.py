@@ -142,6 +142,8 @@ class CaseInfo:
     binaries: int | None = None  # the most distinct binaries that it allows per dtype and target
     basic: bool = False  # a probe that a run without --full takes
     space: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # what tuning searches
+    sweep: tuple[int, ...] = ()  # the sizes of its sweep
+    sweep_axis: str = ""  # what such a size counts
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,117 @@
+"""Time a kernel over sizes by powers of two, against torch on the same buffers, and say what bounds it.
+
+Needs a device. Writes a results file like any run's (JSON Lines), and with -o a page with curves under the measured
+ceilings. Each size is compared with its reference first.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from portability import provenance
+from portability.catalogue import Selection as Asked
+from portability.catalogue import blocks_of, check
+from portability.harness import Harness
+from portability.kernel import SWEPT
+from portability.matrix import Matrix, read_matrix
+from portability.model import CaseInfo, Cell, Evidence, Observation, Target, Timing
+from portability.plugin import find_matrix, new_results
+from portability.pool import temporary_folder
+from portability.results import Selection
+from portability.times import duration
+from portability.writer import Writer
+
+LATENCY = 1.5  # a time at most this many times that of the smallest size is the launch's own
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.add_argument("kernel", nargs="+")
+    parser.add_argument("--target", action="append", default=[], metavar="T", help="default: every device here")
+    parser.add_argument("--dtype", action="append", default=[], metavar="D", help="default: the case's float16, or first")
+    parser.add_argument("--size", action="append", type=int, default=[], help="default: the sweep that the case declares")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="where to write the JSON Lines")
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="write a page with curves there")
+    parser.add_argument("--warmup-ms", type=float, default=25.0)
+    parser.add_argument("--rep-ms", type=float, default=100.0)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Sweep. Raises `ValueError` for names that are nothing, or where no device is."""
+    path = find_matrix(Path.cwd())
+    results = args.results or new_results(Path.cwd())
+    options = {"timing": True, "warmup_ms": args.warmup_ms, "rep_ms": args.rep_ms}
+    with temporary_folder() as folder:
+        harness = Harness(read_matrix(path) if path else Matrix(), folder, Path.cwd(), options)
+        try:
+            check(Asked(tuple(args.kernel), (), tuple(args.target), tuple(args.dtype)), harness.catalogue, harness.adapters)
+            targets = [t for t in harness.catalogue.targets if t.evidence is Evidence.RAN and (not args.target or t.id in args.target)]
+            if not targets:
+                raise ValueError("no device here: a sweep is a measurement; portability doctor says what is missing")
+            recorded = Selection(tuple(args.kernel), (), tuple(t.id for t in targets), tuple(args.dtype), "sweep")
+            with Writer(results, provenance.header_of(harness, recorded, 0)) as writer:
+                right = [
+                    _sweep(harness, writer, harness.catalogue.case(name), target, dtype, args.size)
+                    for name in args.kernel for target in targets
+                    for dtype in args.dtype or [_dtype(harness.catalogue.case(name))]
+                ]  # fmt: skip
+                writer.finish(provenance.now())
+        finally:
+            harness.close()
+    print(f"results in {results}")
+    if args.output:
+        from portability.cli import main as command
+
+        command(["table", str(results), "--format", "html", "-o", str(args.output)])
+    return 0 if all(right) else 1
+
+
+def _dtype(case: CaseInfo) -> str:
+    return "float16" if "float16" in case.dtypes else case.dtypes[0]
+
+
+def _sweep(harness: Harness, writer: Writer, case: CaseInfo, target: Target, dtype: str, sizes: Sequence[int]) -> bool:
+    from tabulate import tabulate
+
+    if not case.sweep:
+        raise ValueError(f"{case.name} declares no sweep (KernelCase.sweep)")
+    made: list[tuple[int, Observation]] = []
+    for size in sizes or case.sweep:
+        cell = Cell(case.name, dtype, f"{SWEPT}{size}", target.id, target.environment)
+        blocks, source = blocks_of(cell, case, harness.matrix, harness.adapters, target)
+        observation = harness.run_with(cell, target, blocks, source)
+        writer.write(observation)
+        made.append((size, observation))
+    print(f"{case.name}, {dtype}, {target.device or target.id}")
+    shortest = min((o.timing.median for _, o in made if o.timing), default=0.0)
+    heads = (case.sweep_axis, "time", "torch", "torch / ours", "GB/s", "TFLOP/s", "of the ceiling", "bound by")
+    print(tabulate([_row(size, o, shortest) for size, o in made], headers=heads), end="\n\n")
+    return all(o.outcome == "pass" for _, o in made)
+
+
+def _row(size: int, observation: Observation, shortest: float) -> tuple[str, ...]:
+    t = observation.timing
+    if t is None or not t.stable:
+        why = f"unstable, spread {t.spread:.0%}" if t else f"{observation.outcome}: {observation.detail.splitlines()[:1]}"
+        return (str(size), "-", "-", "-", "-", "-", "-", why)
+    return (
+        str(size),
+        duration(t.median),
+        duration(t.torch_median) if t.torch_median else "-",
+        f"{t.torch_median / t.median:.2f}" if t.torch_median else "-",
+        f"{t.gbps:.0f}" if t.gbps else "-",
+        f"{t.tflops:.1f}" if t.tflops else "-",
+        f"{t.ceiling:.0%} of {t.ceiling_of}" if t.ceiling else "-",
+        bound(t, shortest),
+    )
+
+
+def bound(timing: Timing, shortest: float) -> str:
+    """Say what a time is bound by: the launch where it hardly grows with size, else what its ceiling is of."""
+    if timing.median <= LATENCY * shortest and (timing.ceiling or 0) < 0.5:
+        return "launch latency"
+    if not timing.ceiling_of:
+        return "not known: the case has no cost model"
+    return "bandwidth" if timing.ceiling_of.startswith("copy") else "arithmetic"
