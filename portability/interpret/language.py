@@ -60,7 +60,9 @@ class Language:
         return found[1]
 
     def substitute(self, value: Any) -> Any:
-        """Return what stands for a global that a kernel reads by name: a builtin of the language is bound."""
+        """Return what stands for a global that a kernel reads by name: a builtin is bound, a constant is bare."""
+        if isinstance(value, tl.constexpr):
+            return value.value
         if inspect.isfunction(value):
             if value.__module__ == libdevice.__name__:
                 return emulated(value.__name__, self.bind)

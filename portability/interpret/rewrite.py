@@ -17,17 +17,46 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
+from triton.language.core import constexpr
+
 RUNTIME = "__checked__"
 OWN_BUILTINS = ("range", "min", "max")  # of Python, that mean something else in a kernel
 
 
 class Rewriter(ast.NodeTransformer):
-    """Puts the runtime's calls in place of what Python reads differently."""
+    """Puts the runtime's calls in place of what Python reads differently.
+
+    `constants` are names that hold a constant's bare value here and a `tl.constexpr` in the compiler.
+    """
+
+    def __init__(self, constants: set[str]) -> None:
+        self.constants = constants
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
         node.value = _call("assign", node.value)
         return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """`x += y` is `x = x + y`, of names and nothing else."""
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name):
+            return node
+        total = ast.copy_location(ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value), node)
+        return ast.copy_location(ast.Assign([node.target], _call("assign", total)), node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """`x: tl.constexpr = y` names a constant; any other annotation means nothing."""
+        self.generic_visit(node)
+        if node.value is not None:
+            node.value = _call("constant" if _is_constexpr(node.annotation) else "assign", node.value)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """`BLOCK.value` is the constant itself."""
+        self.generic_visit(node)
+        constant = isinstance(node.value, ast.Name) and node.value.id in self.constants and node.attr == "value"
+        return node.value if constant else node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
@@ -93,7 +122,7 @@ def rewrite(jit: Any, runtime: Any, substitute: Callable[[Any], Any]) -> Callabl
     """Return the Python function for a JITFunction.
 
     `substitute(value)` gives what stands for a global in the function, or the value itself: builtins of the language
-    that were imported by name are bound to the front end there.
+    that were imported by name are bound to the front end there, and constants are taken out of their `tl.constexpr`.
     """
     function = jit.fn
     tree = ast.parse(jit.src)
@@ -101,9 +130,10 @@ def rewrite(jit: Any, runtime: Any, substitute: Callable[[Any], Any]) -> Callabl
     ast.increment_lineno(tree, jit.starting_line_number + header - 1)
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
-    definition = Rewriter().visit(definition)
+    cells = {RUNTIME: runtime, **_substituted(function, substitute, runtime)}
+    constants = {name for name, value in function.__globals__.items() if isinstance(value, constexpr)}
+    definition = Rewriter(constants | _constants(definition)).visit(definition)
     _bare(definition)
-    cells = {RUNTIME: runtime, **_substituted(function, substitute, runtime), **_captured(function)}
     module = ast.parse(f"def __factory__({', '.join(cells)}): return {definition.name}")
     factory = module.body[0]
     assert isinstance(factory, ast.FunctionDef)
@@ -127,14 +157,25 @@ def _bare(definition: ast.FunctionDef) -> None:
     arguments.kw_defaults = [d and ast.Constant(None) for d in arguments.kw_defaults]
 
 
-def _captured(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the variables that the function closes over."""
-    return dict(inspect.getclosurevars(function).nonlocals)
+def _constants(definition: ast.FunctionDef) -> set[str]:
+    """Return the names that the function declares constants, as parameters or within."""
+    arguments = definition.args
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    names = {a.arg for a in every if a.annotation is not None and _is_constexpr(a.annotation)}
+    for node in ast.walk(definition):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_constexpr(node.annotation):
+            names.add(node.target.id)
+    return names
+
+
+def _is_constexpr(annotation: ast.expr) -> bool:
+    return "constexpr" in ast.unparse(annotation)
 
 
 def _substituted(function: Callable[..., Any], substitute: Callable[[Any], Any], runtime: Any) -> dict[str, Any]:
+    """Return what the function's names stand for where it is not what Python would find: its closure, too."""
     names = set(_names(function.__code__))
-    found = {}
+    found = {name: substitute(value) for name, value in inspect.getclosurevars(function).nonlocals.items()}
     for name in names & set(function.__globals__):
         value = function.__globals__[name]
         replacement = substitute(value)

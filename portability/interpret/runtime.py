@@ -37,6 +37,10 @@ class Runtime:
             value = value.value
         return self.semantic.to_tensor(value) if type(value) in (int, float, bool) else value
 
+    def constant(self, value: Any) -> Any:
+        """The bare value of a constant."""
+        return value.value if isinstance(value, tl.constexpr) else value
+
     def condition(self, value: Any) -> bool:
         """The condition of a branch or loop: the compiler takes scalars and constants."""
         if not isinstance(value, tl.tensor):

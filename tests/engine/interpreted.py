@@ -385,3 +385,16 @@ def asserted(x_ptr):
 def read_wider(x_ptr, out_ptr):
     wide = (x_ptr + 2).to(tl.pointer_type(tl.int64))
     tl.store(out_ptr, tl.load(wide))
+
+
+FACTOR = tl.constexpr(3)
+
+
+@triton.jit
+def constants(out_ptr, BLOCK: tl.constexpr):
+    """A constant's value, a global constant on the left of a product, a constant made of constants."""
+    half: tl.constexpr = BLOCK.value // 2
+    offsets = tl.arange(0, half.value)
+    total = FACTOR * offsets
+    total += FACTOR.value
+    tl.store(out_ptr + offsets, total)

@@ -109,6 +109,13 @@ def test_assertions_hold_where_a_launch_asks_for_debugging() -> None:
             k.asserted[(1,)](x, debug=True)
 
 
+def test_constants_are_read_as_the_compiler_reads_them() -> None:
+    out = torch.zeros(4, dtype=torch.int32)
+    with opened(TARGET):
+        k.constants[(1,)](out, BLOCK=8)
+    assert out.tolist() == [3, 6, 9, 12]
+
+
 def test_a_kernel_may_close_over_variables() -> None:
     x = torch.ones(4)
     with opened(TARGET):
