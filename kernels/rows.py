@@ -28,12 +28,12 @@ def column_sum(x, out):
     if not N:
         return
     programs = min(cdiv(M, 256), 128) or 1  # a sum of no rows is 0, and is written
-    columns = cdiv(N, 64)
+    columns = cdiv(N, 128)
     rows = cdiv(M, programs)
     parts = out if programs == 1 else x.new_empty((programs, N), dtype=torch.float32)
-    column_sum_kernel[(columns, programs)](x, parts, M, N, x.stride(0), rows, BLOCK_M=32, BLOCK_N=64)
+    column_sum_kernel[(columns, programs)](x, parts, M, N, x.stride(0), rows, BLOCK_M=32, BLOCK_N=128)
     if programs > 1:
-        column_sum_kernel[(columns, 1)](parts, out, programs, N, N, programs, BLOCK_M=32, BLOCK_N=64)
+        column_sum_kernel[(columns, 1)](parts, out, programs, N, N, programs, BLOCK_M=32, BLOCK_N=128)
 
 
 def whole_rows(N, blocks):
