@@ -91,9 +91,9 @@ def name_kernel(x_ptr, y_ptr, z_ptr, out_ptr, NAME: tl.constexpr, ROWS: tl.const
         store_block(out_ptr, getattr(tl, NAME)(x, load_block(y_ptr, ROWS, BLOCK), load_block(z_ptr, ROWS, BLOCK)))
 
 
-def normals(count: int, rows: int = 0) -> Callable[[Draw], Inputs]:
-    """`count` blocks of normal values, of BLOCK elements or rows × BLOCK."""
-    shape = (rows, BLOCK) if rows else (BLOCK,)
+def normals(count: int, rows: int = 0, size: int = BLOCK) -> Callable[[Draw], Inputs]:
+    """`count` blocks of normal values, of `size` elements or rows × size."""
+    shape = (rows, size) if rows else (size,)
     return lambda draw: tuple(draw.normal(*shape) for _ in range(count))
 
 
@@ -227,12 +227,12 @@ def probe(
     )
 
 
-def named(function: str, reference: Callable[..., Any], *, arity: int = 1, rows: int = 0, **more: Any) -> KernelCase:
-    """Return the probe of `tl.<function>` applied to `arity` blocks."""
-    more.setdefault("inputs", normals(arity, rows))
-    return probe(
-        f"tl.{function}", name_kernel, reference, absent=3 - arity, NAME=function, ROWS=rows, BLOCK=BLOCK, **more
-    )
+def named(
+    function: str, reference: Callable[..., Any], *, arity: int = 1, rows: int = 0, size: int = BLOCK, **more: Any
+) -> KernelCase:
+    """Return the probe of `tl.<function>` applied to `arity` blocks of `size` elements, or of `rows` rows of them."""
+    more = {"inputs": normals(arity, rows, size), "absent": 3 - arity, **more}
+    return probe(f"tl.{function}", name_kernel, reference, NAME=function, ROWS=rows, BLOCK=size, **more)
 
 
 def called(
@@ -242,8 +242,9 @@ def called(
     *,
     arity: int = 1,
     rows: int = 0,
+    size: int = BLOCK,
     **more: Any,
 ) -> KernelCase:
-    """Return the probe of a jitted function of `arity` blocks, which holds the expression in question."""
-    more.setdefault("inputs", normals(arity, rows))
-    return probe(names, call_kernel, reference, absent=3 - arity, FN=function, ROWS=rows, BLOCK=BLOCK, **more)
+    """Return the probe of a jitted function of `arity` such blocks, which holds the expression in question."""
+    more = {"inputs": normals(arity, rows, size), "absent": 3 - arity, **more}
+    return probe(names, call_kernel, reference, FN=function, ROWS=rows, BLOCK=size, **more)

@@ -25,6 +25,7 @@ exact = partial(named, group="math", relative=0.0)
 spelled = partial(called, group="math")
 
 POSITIVE = between(0.25, 4.0)
+SUMS = ("float32", "float16", "bfloat16", "int32", "uint8")
 TWO_POSITIVE = between(0.25, 4.0, 2)
 SPREAD = between(-4.0, 4.0)
 
@@ -136,9 +137,9 @@ CASES = [
     math("sigmoid", torch.sigmoid, inputs=SPREAD, relative=2.0),
     math("fdiv", torch.div, arity=2, inputs=TWO_POSITIVE),
     math("fma", lambda x, y, z: x * y + z, arity=3, terms=lambda x, y, z: (x * y).abs() + z.abs()),
-    math("add", torch.add, arity=2, dtypes=NUMBERS, absolute=1.0),
-    math("sub", torch.sub, arity=2, dtypes=NUMBERS, absolute=1.0),
-    math("mul", torch.mul, arity=2, dtypes=NUMBERS),
+    math("add", torch.add, arity=2, dtypes=SUMS, absolute=1.0),
+    math("sub", torch.sub, arity=2, dtypes=SUMS, absolute=1.0),
+    math("mul", torch.mul, arity=2, dtypes=SUMS),
     math("umulhi", high_half, arity=2, inputs=large, dtypes=("int32", "uint32", "int64", "uint64")),
     math("softmax", lambda x: torch.softmax(x, 0), rows=ROWS, relative=4.0),
     spelled("tl.softmax", softmax_dim, lambda x: torch.softmax(x, 1), name="tl.softmax.dim", rows=ROWS, relative=4.0),

@@ -13,7 +13,7 @@ from portability.kernels.api._probe import BLOCK, called, empty, probe, wide
 
 operator = partial(called, group="operators", arity=2)
 
-DTYPES = ("float32", "float16", "bfloat16", "int32", "uint8")
+DTYPES = ("float32", "bfloat16", "int32", "uint8")
 INTEGER = ("int32", "int8", "uint32", "int64")
 BOOL = empty(BLOCK, dtype=torch.bool)
 
@@ -397,7 +397,7 @@ CASES = [
     *(
         operator(
             f"tensor.__{name}__", function, lambda x, y, r=reference: r(wide(x), wide(y)), name=f"operator.{name}",
-            out=BOOL, dtypes=("float32", "float16", "int32", "uint8"),
+            out=BOOL, dtypes=("float32", "int32", "uint8"),
         )
         for name, (function, reference) in COMPARISONS.items()
     ),

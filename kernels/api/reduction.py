@@ -8,7 +8,6 @@ import triton.language as tl
 
 from portability.kernels.api._probe import (
     BLOCK,
-    FLOATS,
     NUMBERS,
     ROWS,
     called,
@@ -203,8 +202,14 @@ CASES = [
         "tl.min", min_with_index, partial(with_index, largest=False), name="tl.min.return_indices", inputs=distinct,
         dtypes=("float32", "int32"),
     ),
-    rows("tl.argmax", argmax, lambda x: x.argmax(1), out=INDEX, dtypes=NUMBERS),
-    rows("tl.argmin", argmin, lambda x: x.argmin(1), out=INDEX, dtypes=NUMBERS),
+    rows(
+        "tl.argmax", argmax, lambda x: x.argmax(1), out=INDEX,
+        dtypes=("float32", "float16", "bfloat16", "int32", "int8"),
+    ),
+    rows(
+        "tl.argmin", argmin, lambda x: x.argmin(1), out=INDEX,
+        dtypes=("float32", "float16", "bfloat16", "int32", "int8"),
+    ),
     rows(
         "tl.argmax", argmax_right, lambda x: x.argmax(1), name="tl.argmax.tie_break_fast", out=INDEX, inputs=distinct,
         dtypes=("float32", "int32"),
@@ -223,10 +228,15 @@ CASES = [
         "tl.reduce", reduce_tuple, lambda x: x.var(1, unbiased=False), name="tl.reduce.tuple", relative=4.0,
         dtypes=("float32", "float64"),
     ),
-    tail(0, sum_rows, lambda x: x.sum(1).to(x.dtype), "sum", dtypes=NUMBERS),
+    tail(0, sum_rows, lambda x: x.sum(1).to(x.dtype), "sum", dtypes=("float32", "float16", "float64", "int32")),
     tail(1, reduce_product, product, "reduce", inputs=powers(ROWS, RAGGED), dtypes=("float32", "float64", "int32")),
-    tail(float("-inf"), max_rows, lambda x: x.amax(1), "max", inputs=below_zero, dtypes=FLOATS),
-    tail(float("inf"), min_rows, lambda x: x.amin(1), "min", inputs=above_zero, dtypes=FLOATS),
+    tail(
+        float("-inf"), max_rows, lambda x: x.amax(1), "max", inputs=below_zero,
+        dtypes=("float32", "float16", "float64"),
+    ),
+    tail(
+        float("inf"), min_rows, lambda x: x.amin(1), "min", inputs=above_zero, dtypes=("float32", "float16", "float64"),
+    ),
     tail(0, xor_sum, folded(torch.bitwise_xor), "xor_sum", dtypes=("int32",)),
     tail(0, reduce_or, folded(torch.bitwise_or), "reduce_or", dtypes=("int32",)),
     tail(float("-inf"), argmax, lambda x: x.argmax(1), "argmax", inputs=below_zero, out=INDEX, dtypes=("float32",)),

@@ -9,6 +9,9 @@ import triton.language as tl
 from portability.kernels.api._probe import BLOCK, NUMBERS, ROWS, called, empty, magnitude, powers, running, wholes
 
 rows = partial(called, group="scan", rows=ROWS, relative=0.0)
+ordered = partial(
+    called, group="scan", relative=0.0, size=16
+)  # every doubling of a sort's size adds to its compile time
 flat = partial(called, group="scan", relative=0.0)
 
 K = 8
@@ -166,7 +169,10 @@ CASES = [
         "tl.cumprod", cumprod, lambda x: x.cumprod(1).to(x.dtype), inputs=powers(ROWS),
         dtypes=("float32", "float16", "bfloat16", "float64", "int32"),
     ),
-    rows("tl.associative_scan", scan_maximum, lambda x: x.cummax(1).values, dtypes=NUMBERS),
+    rows(
+        "tl.associative_scan", scan_maximum, lambda x: x.cummax(1).values,
+        dtypes=("float32", "bfloat16", "float64", "int32"),
+    ),
     rows(
         "tl.associative_scan", scan_maximum_reverse, reverse(lambda x: x.cummax(1).values),
         name="tl.associative_scan.reverse", dtypes=("float32", "int32"),
@@ -175,18 +181,15 @@ CASES = [
         "tl.associative_scan", scan_tuple, decaying, name="tl.associative_scan.tuple",
         terms=lambda x: decaying(magnitude(x)), dtypes=("float32", "float64"),
     ),
-    flat(
-        "tl.sort", sort, lambda x: x.sort().values,
-        dtypes=("float32", "float16", "bfloat16", "int32", "int64", "uint8"),
-    ),
-    flat(
+    ordered("tl.sort", sort, lambda x: x.sort().values, dtypes=("float32", "float16", "bfloat16", "int32", "int64")),
+    ordered(
         "tl.sort", sort_descending, lambda x: x.sort(descending=True).values, name="tl.sort.descending",
         dtypes=("float32",),
     ),
-    rows("tl.sort", sort, lambda x: x.sort(1).values, name="tl.sort.2d", dtypes=("float32",)),
-    flat("tl.topk", topk, lambda x: x.topk(K).values, out=empty(K), dtypes=("float32", "float16", "bfloat16", "int32")),
-    flat("tl.bitonic_merge", bitonic_merge, lambda x: x.sort().values, dtypes=("float32", "int32")),
-    rows("tl.flip", flip, lambda x: x.flip(1), dtypes=(*NUMBERS, "bool")),
+    ordered("tl.sort", sort, lambda x: x.sort(1).values, name="tl.sort.2d", rows=2, dtypes=("float32",)),
+    ordered("tl.topk", topk, lambda x: x.topk(K).values, out=empty(K), dtypes=("float32", "float16", "int32")),
+    ordered("tl.bitonic_merge", bitonic_merge, lambda x: x.sort().values, dtypes=("float32", "int32")),
+    rows("tl.flip", flip, lambda x: x.flip(1), dtypes=("float32", "float16", "int32", "int8", "bool")),
     rows("tl.flip", flip_default, lambda x: x.flip(1), name="tl.flip.default", dtypes=("float32",)),
     rows("tl.flip", flip_rows, lambda x: x.flip(0), name="tl.flip.dim0", dtypes=("float32", "int32")),
     flat(
@@ -197,5 +200,8 @@ CASES = [
         "tl.histogram", histogram_mask, partial(counted, most=8), name="tl.histogram.mask", inputs=bins,
         out=empty(BINS, dtype=torch.int32), dtypes=("int32",),
     ),
-    rows("tl.gather", gather, lambda x, index: x.gather(1, index.long()), arity=2, inputs=shuffled, dtypes=NUMBERS),
+    rows(
+        "tl.gather", gather, lambda x, index: x.gather(1, index.long()), arity=2, inputs=shuffled,
+        dtypes=("float32", "float16", "float64", "int32", "int8"),
+    ),
 ]  # fmt: skip

@@ -6,12 +6,13 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernels.api._probe import BLOCK, NUMBERS, ROWS, called, empty
+from portability.kernels.api._probe import BLOCK, ROWS, called, empty
 
 block = partial(called, group="shape", relative=0.0, rows=ROWS)
 flat = partial(called, group="shape", relative=0.0)
 
-DTYPES = ("float32", "float16", "bfloat16", "int8", "int64")
+DTYPES = ("float32", "float16", "int8")
+MORE = (*DTYPES, "bfloat16", "float64", "int64", "bool")
 SIZE = ROWS * BLOCK
 
 
@@ -104,9 +105,10 @@ def unsqueeze(x):
 
 CASES = [
     flat(
-        "tl.broadcast", broadcast, lambda x, y: x[:, None] - y[None, :], arity=2, out=empty(BLOCK, BLOCK), dtypes=DTYPES
+        "tl.broadcast", broadcast, lambda x, y: x[:, None] - y[None, :], arity=2, size=16, out=empty(16, 16),
+        dtypes=DTYPES,
     ),
-    flat("tl.broadcast_to", broadcast_to, lambda x: x.expand(4, BLOCK), out=empty(4, BLOCK), dtypes=(*NUMBERS, "bool")),
+    flat("tl.broadcast_to", broadcast_to, lambda x: x.expand(4, BLOCK), out=empty(4, BLOCK), dtypes=MORE),
     flat("tl.expand_dims", expand_dims, lambda x: x[None], out=empty(1, BLOCK), dtypes=DTYPES),
     flat(
         "tl.expand_dims", expand_several_dims, lambda x: x[None, :, None], name="tl.expand_dims.several",
@@ -125,13 +127,13 @@ CASES = [
         "tl.permute", permute_3d, lambda x: x.reshape(ROWS, -1, 8).permute(2, 0, 1), name="tl.permute.3d",
         out=empty(8, ROWS, BLOCK // 8), dtypes=("float32",),
     ),
-    block("tl.trans", trans, torch.t, out=empty(BLOCK, ROWS), dtypes=(*NUMBERS, "bool")),
+    block("tl.trans", trans, torch.t, out=empty(BLOCK, ROWS), dtypes=MORE),
     block(
         "tl.trans", trans_3d, lambda x: x.reshape(ROWS, -1, 8).permute(1, 2, 0), name="tl.trans.3d",
         out=empty(BLOCK // 8, 8, ROWS), dtypes=("float32",),
     ),
     block("tl.ravel", ravel, torch.flatten, out=empty(SIZE), dtypes=DTYPES),
-    block("tl.reshape", reshape, lambda x: x.reshape(BLOCK, ROWS), out=empty(BLOCK, ROWS), dtypes=(*NUMBERS, "bool")),
+    block("tl.reshape", reshape, lambda x: x.reshape(BLOCK, ROWS), out=empty(BLOCK, ROWS), dtypes=MORE),
     block(
         "tl.reshape", reshape_reordered, torch.sum, name="tl.reshape.can_reorder", out=empty(),
         dtypes=("int32", "int64"),
