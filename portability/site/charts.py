@@ -110,33 +110,33 @@ def _bars(bars: Mapping[str, Counter[str]]) -> Figure:
 
 def resources(site: Site) -> Iterator[Chart]:
     """Yield a dot a kernel and target: the largest part of the target's shared memory that a program of it takes."""
-    most: dict[tuple[str, str], float] = {}
+    most: dict[tuple[int, str], float] = {}
     kernels = {c.name for c in site.cases if not c.group}  # a probe is too small to fill anything
     for entry in _shown(site):
         for binary in entry.observation.resources if entry.cell.kernel in kernels else ():
             if binary.shared is not None and binary.shared_limit:
-                key = (_column_name(site, site.place(entry.cell)), entry.cell.kernel)
+                key = (site.place(entry.cell), entry.cell.kernel)
                 most[key] = max(most.get(key, 0.0), binary.shared / binary.shared_limit)
     if not any(most.values()):
         return
-    names = list(dict.fromkeys(target for target, _ in most))
-    figure, axes = _figure(1.2 + 0.32 * len(names))
+    columns = sorted({column for column, _ in most})
+    figure, axes = _figure(1.2 + 0.32 * len(columns))
     for over, colour, marker in ((False, SERIES[0], "o"), (True, FAIL, "X")):
-        dots = [(100 * part, names.index(target)) for (target, _), part in most.items() if (part > 1) is over]
+        dots = [(100 * part, columns.index(column)) for (column, _), part in most.items() if (part > 1) is over]
         axes.scatter(
             [x for x, _ in dots], [y for _, y in dots], s=22, c=colour, marker=marker, alpha=0.75, linewidths=0
         )
-    for target, kernel, part in _fullest(most):
+    for column, kernel, part in _fullest(most):
         axes.annotate(
             clip(kernel, 24),
-            (100 * part, names.index(target)),
+            (100 * part, columns.index(column)),
             xytext=(5, 4),
             textcoords="offset points",
             size=8,
             color=MUTED,
         )
     axes.axvline(100, color=FAIL, linewidth=1.2, linestyle="--")
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(columns)), [_column_name(site, column) for column in columns])
     axes.invert_yaxis()
     axes.set_xlim(left=0)
     axes.margins(x=0.12)
@@ -149,11 +149,11 @@ def resources(site: Site) -> Iterator[Chart]:
     )
 
 
-def _fullest(most: Mapping[tuple[str, str], float]) -> Iterator[tuple[str, str, float]]:
-    for target in dict.fromkeys(t for t, _ in most):
-        part, kernel = max((part, kernel) for (t, kernel), part in most.items() if t == target)
+def _fullest(most: Mapping[tuple[int, str], float]) -> Iterator[tuple[int, str, float]]:
+    for column in {column for column, _ in most}:
+        part, kernel = max((part, kernel) for (c, kernel), part in most.items() if c == column)
         if part > 0:
-            yield target, kernel, part
+            yield column, kernel, part
 
 
 # --------------------------------------------------------------------------------------------------- times

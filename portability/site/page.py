@@ -19,7 +19,7 @@ from portability.site.data import Site, ascii_json, packed
 from portability.site.pictures import Picture
 from portability.site.templates import render_template
 from portability.table import Table, View, view_of
-from portability.text import clean
+from portability.text import MOST, clean
 
 TITLE = "Triton kernels: what runs where"
 # In the order in which each uses what those before it define; together they are one module.
@@ -48,6 +48,7 @@ def render_page(site: Site, table: Table, pictures: Sequence[Picture] = (), titl
         title=clean(title),
         subtitle=_subtitle(site),
         table=table,
+        most=MOST,
         titles=TITLES,
         cells=f"{len(table.cells):,} {'cell' if len(table.cells) == 1 else 'cells'}",
         failing=f"{len(failing):,}" if failing else "",

@@ -25,7 +25,7 @@ from portability.merge import Merged, merge
 from portability.model import Evidence, Finding, Outcome
 from portability.report import build
 from portability.results import read_runs, write_runs
-from portability.site import github, markers
+from portability.site import github, markers, pictures
 from portability.site.badge import render_badge, summary
 from portability.site.data import Site, ascii_json, cleaned, columns_named, packed
 from portability.site.page import SCRIPTS, render_page
@@ -216,6 +216,71 @@ def test_cleaned_text_keeps_its_lines_alone(text: str) -> None:
 def test_details_of_a_hostile_number_are_json() -> None:
     (text,) = Elements(page_of(evil_runs())).of("script", id="details")
     assert "NaN" not in gzip.decompress(base64.b64decode(text)).decode()
+
+
+# ---------------------------------------------------------------------------------------------------- pictures
+
+
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, ElementTree.Element]:
+    """The pictures of many cells, by their titles."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install -e .[html]")
+    return {p.title: ElementTree.fromstring(p.svg) for p in draw(Site(many(runs=2)))}
+
+
+def words_of(picture: ElementTree.Element) -> list[str]:
+    return ["".join(text.itertext()) for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_each_kind_of_picture_is_drawn_where_the_runs_hold_something(drawn: dict[str, ElementTree.Element]) -> None:
+    assert list(drawn) == [
+        "Kernels by target", "Coverage of the language by target", "Shared memory against its limit", "Rate over size",
+        "Roofline of NVIDIA H200", "Change over runs",
+    ]  # fmt: skip
+
+
+def test_a_picture_takes_its_colours_from_the_page(drawn: dict[str, ElementTree.Element]) -> None:
+    for picture in drawn.values():
+        text = ElementTree.tostring(picture, encoding="unicode")
+        assert "var(--" in text
+        assert set(re.findall(r"#[0-9a-f]{6}\b", text)) <= {"#ffffff", "#000000"}
+
+
+def test_pictures_share_no_id(drawn: dict[str, ElementTree.Element]) -> None:
+    ids = [element.get("id") for picture in drawn.values() for element in picture.iter() if element.get("id")]
+    assert len(ids) == len(set(ids)) > 0
+
+
+def test_a_bar_says_how_many_pass_and_by_what(drawn: dict[str, ElementTree.Element]) -> None:
+    words = words_of(drawn["Coverage of the language by target"])
+    assert "H200 (cuda:90)" in words
+    assert {"passes, ran", "passes, interpreted", "passes, compiled", "fails"} <= set(words)
+    assert "356/360" in words
+
+
+def test_a_rate_stands_below_the_ceiling_of_its_device(drawn: dict[str, ElementTree.Element]) -> None:
+    words = words_of(drawn["Rate over size"])
+    assert "NVIDIA H200, float32" in words
+    assert "GB/s" in words
+    assert "4257 GB/s" in words_of(drawn["Roofline of NVIDIA H200"])
+
+
+def test_a_name_is_no_formula() -> None:
+    pytest.importorskip("matplotlib")
+    words = [word for picture in draw(Site(evil_runs())) for word in words_of(ElementTree.fromstring(picture.svg))]
+    assert any("$x^{$" in word or "…" in word for word in words)
+
+
+def test_the_same_runs_give_the_same_page() -> None:
+    pytest.importorskip("matplotlib")
+    assert page_of(merged(seen())) == page_of(merged(seen()))
+
+
+def test_without_matplotlib_the_page_has_no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "available", lambda: False)
+    page = page_of(merged(seen()))
+    assert "compiled 1/1" in page
+    assert "view=charts" not in page
 
 
 # ------------------------------------------------------------------------------------------------ size and time

@@ -115,9 +115,9 @@ function rowLabel(at, tree, state) {
   const key = `${at.key}|`;
   const summary = tree.levels[at.level - 1] === "kernel" ? index.cases[kernelOf[at.cell]].summary : "";
   const note = summary ? el("span", { class: "summary" }, summary) : null;
-  if (!expandable(at, tree)) return [el("span", { class: "name", tabindex: -1, "data-key": key }, at.name, only(at)), note];
+  if (!expandable(at, tree)) return [el("span", { class: "name", tabindex: -1, "data-key": key }, breakable(at.name), only(at)), note];
   const open = isOpen(at, state);
-  return [el("button", { type: "button", class: "name", tabindex: -1, "aria-expanded": String(open), "data-key": key, "data-toggle": at.key }, at.name), note];
+  return [el("button", { type: "button", class: "name", tabindex: -1, "aria-expanded": String(open), "data-key": key, "data-toggle": at.key }, breakable(at.name)), note];
 }
 
 // A row that would open into a single one says its names at once.
