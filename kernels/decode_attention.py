@@ -147,6 +147,10 @@ def decode_attention(
     `ValueError` for other shapes, layouts or devices.
     """
     check_pages("decode_attention", k_pages, v_pages, page_table, lengths, q=q)
+    H_kv, D = k_pages.shape[2:]
+    check_shape("decode_attention", q=(q, (len(lengths), "H", D)))
+    if q.shape[1] % max(1, H_kv):
+        raise ValueError(f"decode_attention: {q.shape[1]} query heads are no multiple of {H_kv} heads of keys")
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     blocks = blocks or blocks_for("decode_attention", q)
     launch_decode_attention(q, k_pages, v_pages, page_table, lengths, scale, out, blocks)
@@ -154,17 +158,12 @@ def decode_attention(
 
 
 def check_pages(operator, k_pages, v_pages, page_table, lengths, **heads):
-    """Raise unless the pages fit each other and the named tensors of heads, (B, heads, D) each."""
+    """Raise unless the pages fit each other and what else is given: tensors (B, …, D) that share their dtype."""
     check_device(operator, **heads, k_pages=k_pages, v_pages=v_pages, page_table=page_table, lengths=lengths)
     check_dtype(operator, FLOATS, **heads, k_pages=k_pages, v_pages=v_pages)
     check_dtype(operator, (torch.int32,), page_table=page_table, lengths=lengths)
     check_shape(operator, k_pages=(k_pages, ("pages", "page size", "H_kv", "D")), v_pages=(v_pages, k_pages.shape))
-    H_kv, D = k_pages.shape[2:]
-    for name, tensor in heads.items():
-        check_shape(operator, **{name: (tensor, ("B", "H" if name == "q" else H_kv, D))})
-        check_shape(operator, lengths=(lengths, tensor.shape[:1]), page_table=(page_table, (tensor.shape[0], "pages")))
-        if tensor.shape[1] % max(1, H_kv):
-            raise ValueError(f"{operator}: {tensor.shape[1]} query heads are no multiple of {H_kv} heads of keys")
+    check_shape(operator, lengths=(lengths, ("B",)), page_table=(page_table, (*lengths.shape, "pages")))
     check_last_stride(operator, **heads, k_pages=k_pages, v_pages=v_pages, page_table=page_table)
     check_contiguous(operator, lengths=lengths)
     check_no_gradient(operator, **heads, k_pages=k_pages, v_pages=v_pages)

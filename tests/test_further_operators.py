@@ -61,7 +61,7 @@ def decode(**changed: torch.Tensor) -> Call:
 
 def append(**changed: torch.Tensor) -> Call:
     given = {"k_pages": f(3, 16, 2, 8), "v_pages": f(3, 16, 2, 8), "page_table": i(2, 2), "lengths": i(2)}
-    return lambda: paged_append(**{**given, "k": f(2, 2, 8), "v": f(2, 2, 8), **changed})
+    return lambda: paged_append(**{**given, "k": f(2, 1, 2, 8), "v": f(2, 1, 2, 8), **changed})
 
 
 META = {"device": "meta"}
@@ -76,7 +76,7 @@ MIXED_DEVICES: dict[str, Call] = {
     "embedding_backward": lambda: embedding_backward(f(4, 3), i(4, **META), 2),
     "grouped_matmul": lambda: grouped_matmul(f(4, 3), f(2, 3, 5), i(2, **META)),
     "decode_attention": decode(page_table=i(2, 2, **META)),
-    "paged_append": append(v=f(2, 2, 8, **META)),
+    "paged_append": append(v=f(2, 1, 2, 8, **META)),
     "mla_decode": mla(w_uv=f(3, 12, 6, **META)),
     "int4_matmul": lambda: int4_matmul(f(2, 32), i(16, 5, dtype=torch.uint8, **META), f(1, 5)),
     "int8_matmul": lambda: int8_matmul(f(2, 32), i(32, 5, dtype=torch.int8), f(1, 5, **META)),
@@ -116,7 +116,7 @@ WRONG_DTYPES: dict[str, tuple[Call, str]] = {
     "grouped_matmul-ends": (lambda: grouped_matmul(f(4, 3), f(2, 3, 5), i(2, dtype=torch.int64)), "ends is int64"),
     "decode_attention": (decode(v_pages=f(3, 16, 2, 8).half()), "v_pages is float16"),
     "decode_attention-lengths": (decode(lengths=i(2, dtype=torch.int64)), "lengths is int64"),
-    "paged_append": (append(k=f(2, 2, 8).half()), "k is float16"),
+    "paged_append": (append(k=f(2, 1, 2, 8).half()), "k is float16"),
     "mla_decode": (mla(cache=f(2, 9, 16).half()), "cache is float16"),
     "int4_matmul": (
         lambda: int4_matmul(f(2, 32), i(16, 5, dtype=torch.int8), f(1, 5)),
@@ -187,7 +187,7 @@ WRONG_VALUES: dict[str, tuple[Call, str]] = {
     "decode_attention": (decode(q=f(2, 3, 8)), "3 query heads are no multiple of 2 heads of keys"),
     "decode_attention-table": (decode(page_table=i(3, 2)), "page_table has shape"),
     "decode_attention-layout": (decode(q=f(2, 8, 4).transpose(1, 2)), "q has strides"),
-    "paged_append": (append(k=f(2, 4, 8)), r"k has shape \(2, 4, 8\), expected \(B, 2, 8\)"),
+    "paged_append": (append(k=f(2, 1, 4, 8)), r"k has shape \(2, 1, 4, 8\), expected \(2, T, 2, 8\)"),
     "mla_decode": (mla(cache=f(2, 9, 15)), r"cache has shape .* expected \(2, tokens, 16\)"),
     "int4_matmul": (
         lambda: int4_matmul(f(2, 96), i(48, 5, dtype=torch.uint8), f(1, 5)),
@@ -320,13 +320,14 @@ def test_a_second_derivative_is_refused(interpreter: Session) -> None:
 
 
 def test_a_paged_cache_grows_as_plain_keys_and_values_do(interpreter: Session) -> None:
-    """Token by token, over several pages, with query heads that share keys."""
+    """A prompt and then token by token, over several pages, with query heads that share keys."""
     cache = PagedCache(batch=2, kv_heads=2, head_dim=8, max_tokens=12, page_size=4)
-    k, v = torch.randn(2, 2, 9, 8), torch.randn(2, 2, 9, 8)
-    for t in range(9):
-        cache.append(k[:, :, t], v[:, :, t])
+    k, v = torch.randn(2, 9, 2, 8), torch.randn(2, 9, 2, 8)
+    cache.append(k[:, :4], v[:, :4])
+    for t in range(4, 9):
+        cache.append(k[:, t : t + 1], v[:, t : t + 1])
         q = torch.randn(2, 4, 8)
-        keys, values = (x[:, :, : t + 1].repeat_interleave(2, 1) for x in (k, v))
+        keys, values = (x[:, : t + 1].transpose(1, 2).repeat_interleave(2, 1) for x in (k, v))
         twin = torch.nn.functional.scaled_dot_product_attention(q[:, :, None], keys, values)
         torch.testing.assert_close(cache.attend(q), twin[:, :, 0])
 
@@ -334,7 +335,7 @@ def test_a_paged_cache_grows_as_plain_keys_and_values_do(interpreter: Session) -
 def test_a_paged_cache_takes_memory_as_tokens_come(interpreter: Session) -> None:
     """A page a sequence for each page of tokens; released pages are used again; a full pool says so."""
     cache = PagedCache(batch=2, kv_heads=1, head_dim=4, max_tokens=8, pages=3, page_size=2)
-    token = f(2, 1, 4)
+    token = f(2, 1, 1, 4)
     cache.append(token, token)
     cache.append(token, token)
     assert [len(pages) for pages in cache.used] == [1, 1]
@@ -349,9 +350,9 @@ def test_a_full_sequence_of_a_paged_cache_says_so(interpreter: Session) -> None:
     """It is not written past its table."""
     cache = PagedCache(batch=1, kv_heads=1, head_dim=4, max_tokens=2, page_size=2)
     for _ in range(2):
-        cache.append(f(1, 1, 4), f(1, 1, 4))
+        cache.append(f(1, 1, 1, 4), f(1, 1, 1, 4))
     with pytest.raises(ValueError, match="sequence 0 is full, with 2 tokens"):
-        cache.append(f(1, 1, 4), f(1, 1, 4))
+        cache.append(f(1, 1, 1, 4), f(1, 1, 1, 4))
 
 
 def test_the_latent_cache_is_counted_beside_plain_heads() -> None:
