@@ -46,6 +46,7 @@ class Flow:
         self.arguments: dict[ast.Call, tuple[Value, ...]] = {}  # of every call of the language
         self.bounded: set[Axis] = set()  # axes that are compared with a length somewhere
         self.lengths: set[str] = set()  # what they are compared with, where it is a name
+        self.block_products: set[ast.BinOp] = set()  # products of a stride with a block of indices
         self.late_casts: dict[ast.Call, ast.BinOp] = {}  # a cast to 64 bits of a product that was made in 32
         self._env: dict[str, Value] = {p.name: _parameter(p, kernel.helper) for p in kernel.parameters}
         self._loops = 0  # around the statement at hand
@@ -211,7 +212,8 @@ class Flow:
         elif isinstance(op, ast.Mult):
             out = self._multiplied(node, out, left, right)
         elif isinstance(op, (ast.Mod, ast.FloorDiv)):
-            out = out.inside() if isinstance(op, ast.Mod) else out
+            if isinstance(op, ast.Mod):  # no index any more: it wraps around inside its bound
+                out = replace(out.inside(), kinds=out.kinds - {"program"})
         elif isinstance(op, ast.Div):
             out = replace(
                 out, dtype="float32" if "float" not in out.dtype and left.integer and right.integer else out.dtype
@@ -235,6 +237,8 @@ class Flow:
                 out = replace(out, steps=out.steps | {ast.unparse(factor)}, kinds=out.kinds | run_time)
         for index, stride in ((left, right), (right, left)):
             if "program" in index.kinds and index.dtype == "int32" and _is_run_time(stride) and out.dtype != "int64":
+                if index.axes:
+                    self.block_products.add(node)
                 return replace(out, product=out.product or node)
         return out
 

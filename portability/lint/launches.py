@@ -21,11 +21,13 @@ _FIXED = re.compile(
     re.I,
 )
 # Lengths that differ from call to call, by the names that wrappers and kernels give them.
-ELEMENTS = re.compile(
-    r"n_?elements?|num_elements|numel|n_?tokens?|num_tokens?|total_tokens|(max_)?seq_?len\w*|n_ctx|ctx_?len", re.I
+_TOKENS = (
+    r"n_?elements?|num_elements|numel|n_?tokens?|num_tokens?|total_tokens|n_ctx|(max_)?(seq|ctx)_?len(gth)?s?(_[qkv])?"
 )
-LENGTH = re.compile(ELEMENTS.pattern + r"|n_?rows?|num_rows?|seqlen_\w+|T|batch(_?size)?|bsz", re.I)
-_BATCH = re.compile(LENGTH.pattern + r"|B|M|bs|BH|rows", re.I)
+_ROWS = _TOKENS + r"|n_?rows?|num_rows?|seqlen_[qkv]|batch(_?size)?|bsz|(?-i:T|B)"
+ELEMENTS = re.compile(_TOKENS, re.IGNORECASE)
+LENGTH = re.compile(_ROWS, re.IGNORECASE)
+_BATCH = re.compile(_ROWS + r"|(?-i:M|bs|BH)|rows", re.IGNORECASE)  # of a grid
 _WEIGHT = re.compile(
     r"w|b|wt|weight\w*|bias\w*|w_\w+|\w+_weight|\w+_w|gamma|beta|emb\w*|cos|sin|freqs?|\w*table|\w*cache", re.I
 )

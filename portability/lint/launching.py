@@ -330,9 +330,9 @@ def size_as_constant(source: Source) -> Iterator[Hit]:
             parameter = launch.kernel.parameter(name)
             if parameter is None or not parameter.constant or name in shaped:
                 continue
-            if source.launches.varies(value) or (
-                LENGTH.fullmatch(name) and source.launches.extent(value) is Extent.UNKNOWN
-            ):
+            extent, words = source.launches.extent(value), (name, ast.unparse(value))
+            named = extent is Extent.UNKNOWN and any(LENGTH.fullmatch(w) for w in words)
+            if named or extent is Extent.DATA:
                 yield Hit(
                     value, f"{name} is a constant of the kernel and is given {ast.unparse(value)}: one binary a size"
                 )

@@ -19,6 +19,7 @@ _SMALL = re.compile(
 )
 _COUNT = re.compile(r"\b(num_|n_blocks|bins?_|\w*num_blocks|\w*_parts?\b|part_)", re.IGNORECASE)
 _HEAD = re.compile(r"(\w*head\w*|\w+_h|h|h_?idx)$", re.IGNORECASE)  # a token's heads lie close together
+_ROW = re.compile(r"row|token|batch|_b?m\b|\brm\b|\bm\b", re.IGNORECASE)  # columns of a block lie close together
 _STRIDE = re.compile(r"stride|pitch|\bld\w?\b|numel|size", re.IGNORECASE)
 
 
@@ -65,7 +66,9 @@ def int32_offset(source: Source) -> Iterator[Hit]:
             product = access.pointer.product
             if product is None or _SMALL.search(access.pointer.base):
                 continue
-            if not (_COUNT.search(ast.unparse(product)) or _HEAD.match(ast.unparse(product.left))):
+            text = ast.unparse(product)
+            near = product in flow.block_products and not _ROW.search(text)
+            if not (near or _COUNT.search(text) or _HEAD.match(ast.unparse(product.left))):
                 found.append((product, "it is an address"))
         for product, how in sorted(found, key=lambda f: (f[0].lineno, f[0].col_offset))[:1]:
             text = ast.unparse(product)
@@ -122,7 +125,7 @@ import triton, triton.language as tl
 def copy_kernel(x_ptr, y_ptr, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    at = rows[:, None] * n + columns[None, :]
+    at = rows[:, None].to(tl.int64) * n + columns[None, :]
     x = tl.load(x_ptr + at, mask=rows[:, None] < m, other=0.0)  # here
     tl.store(y_ptr + at, x, mask=(rows[:, None] < m) & (columns[None, :] < n))
 """,
@@ -133,7 +136,7 @@ import triton, triton.language as tl
 def copy_kernel(x_ptr, y_ptr, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    at = rows[:, None] * n + columns[None, :]
+    at = rows[:, None].to(tl.int64) * n + columns[None, :]
     mask = (rows[:, None] < m) & (columns[None, :] < n)
     tl.store(y_ptr + at, tl.load(x_ptr + at, mask=mask, other=0.0), mask=mask)
 """,

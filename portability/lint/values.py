@@ -60,6 +60,12 @@ class Value:
         return self.dims == ()
 
     @property
+    def constant(self) -> bool:
+        """Whether it is a number or a constexpr, which takes the dtype of what it meets."""
+        named = "constant" in self.kinds and all(k == "constant" or k.startswith("name:") for k in self.kinds)
+        return self.scalar and (self.number is not None or named)
+
+    @property
     def integer(self) -> bool:
         """Whether its dtype is known to be an integer's."""
         return self.dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -158,7 +164,7 @@ def combined(values: Sequence[Value], **changes: object) -> Value:
     """Return an element-wise function of `values`."""
     out = Value(
         dims=broadcast(*(v.dims for v in values)),
-        dtype=promoted(v.dtype if not (v.number is not None and v.scalar) else "literal" for v in values),
+        dtype=promoted("literal" if v.constant else v.dtype for v in values),
         kinds=frozenset().union(*(v.kinds for v in values)),
         undefined=frozenset().union(*(v.undefined for v in values)),
         filled=frozenset().union(*(v.filled for v in values)),
