@@ -103,7 +103,8 @@ class Elementwise(InterpreterBuilder):  # type: ignore[misc]
 
     def create_select(self, cond: Handle, lhs: Handle, rhs: Handle) -> Handle:
         """Lanes of one or the other; a lane is undefined where the one that is taken is, or the condition."""
-        out = TensorHandle(np.where(cond.data, lhs.data, rhs.data), rhs.dtype.scalar)
+        values = np.where(cond.data, lhs.data, rhs.data).astype(rhs.data.dtype, copy=False)
+        out = TensorHandle(values, rhs.dtype.scalar)
         if cond.attr or lhs.attr or rhs.attr:
             sides = [h.attr[KEY].lanes if KEY in h.attr else np.zeros((), dtype=bool) for h in (cond, lhs, rhs)]
             lanes = np.broadcast_to(sides[0] | np.where(cond.data, sides[1], sides[2]), out.data.shape)

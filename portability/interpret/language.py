@@ -20,6 +20,7 @@ import triton.language as tl
 import triton.language.extra
 from triton.language.extra import libdevice
 
+from portability.interpret.blocks import plain
 from portability.interpret.builder import CheckedBuilder
 from portability.interpret.hints import Hints
 from portability.interpret.internals import JITFunction, TensorHandle, TritonSemantic, is_builtin
@@ -31,8 +32,24 @@ from portability.interpret.scan import Scanner
 _MISSING = object()
 
 
+class Word(str):
+    """A string that is also a constant: up to Triton 3.7 `dot_scaled` reads the value of one."""
+
+    @property
+    def value(self) -> str:
+        """The string itself."""
+        return str(self)
+
+
 class Semantic(TritonSemantic):  # type: ignore[misc]
-    """Triton's front end, which asks the active driver about one feature."""
+    """Triton's front end, where it asks for what only a driver or the code generator could give."""
+
+    def dot_scaled(
+        self, lhs: Any, lhs_scale: Any, lhs_format: Any, rhs: Any, rhs_scale: Any, rhs_format: Any, *rest: Any
+    ) -> Any:
+        """As the front end's, with formats that are strings and constants at once."""
+        lhs_format, rhs_format = (Word(plain(f)) for f in (lhs_format, rhs_format))
+        return super().dot_scaled(lhs, lhs_scale, lhs_format, rhs, rhs_scale, rhs_format, *rest)
 
     def _has_native_tma(self) -> bool:
         return True  # 16-bit minima and maxima through a descriptor are computed, whatever a target has
