@@ -212,25 +212,31 @@ def rates(site: Site) -> Iterator[Chart]:
     by_kernel: dict[str, list[Point]] = defaultdict(list)
     for point in _points(site):
         by_kernel[point.kernel].append(point)
-    kernels = sorted(by_kernel, key=lambda k: -len(by_kernel[k]))[:PANELS]
+    sizes = {kernel: len({p.bytes for p in points}) for kernel, points in by_kernel.items()}
+    several = sorted((k for k in by_kernel if sizes[k] > 1), key=lambda k: -sizes[k])  # one size is no line
+    kernels = several[:PANELS]
     if not kernels:
         return
-    rows = -(-len(kernels) // 3)
-    figure = Figure(figsize=(WIDTH, 2.5 * rows + 0.6), layout="constrained")
-    colours = _colours(p.series for k in kernels for p in by_kernel[k])
-    for i, kernel in enumerate(kernels):
-        _rate_panel(figure.add_subplot(rows, min(3, len(kernels)), i + 1), kernel, by_kernel[kernel], colours)
-    handles, labels = _handles(figure)
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    left_out = (
-        f" {len(by_kernel) - len(kernels)} kernels with fewer sizes are left out."
-        if len(by_kernel) > len(kernels)
-        else ""
-    )
-    caption = (
-        f"Over the bytes that a launch moves. Dashed: the ceiling measured on that device in the same run.{left_out}"
-    )
+    figure = _panels([(kernel, by_kernel[kernel]) for kernel in kernels])
+    left_out = len(several) - len(kernels)
+    more = f" {left_out} {'kernel' if left_out == 1 else 'kernels'} with fewer sizes left out." if left_out else ""
+    caption = f"Over the bytes that a launch moves. Dashed: the ceiling measured on that device in the same run.{more}"
     yield "Rate over size", caption, figure
+
+
+def _panels(kernels: Sequence[tuple[str, Sequence[Point]]], columns: int = 3) -> Figure:
+    rows = -(-len(kernels) // columns)
+    colours = _colours(p.series for _, points in kernels for p in points)
+    legend = 0.5 + 0.2 * -(-len(colours) // 3)  # inches, three names a line
+    height = 2.5 * rows + 0.3 + legend
+    figure = Figure(figsize=(WIDTH, height))
+    # Placed by hand: the layout engine takes a second for twelve panels.
+    figure.subplots_adjust(0.07, legend / height, 0.99, 1 - 0.3 / height, wspace=0.28, hspace=0.45)
+    for i, (kernel, points) in enumerate(kernels, 1):
+        _rate_panel(figure.add_subplot(rows, columns, i), kernel, points, colours)
+    handles, labels = _handles(figure)
+    figure.legend(handles, labels, loc="lower center", ncols=3)
+    return figure
 
 
 def _rate_panel(axes: Axes, kernel: str, points: Sequence[Point], colours: Mapping[str, tuple[str, str]]) -> None:
