@@ -9,6 +9,7 @@ Triton lacks is then refused by its own front end, and the cached binary is keye
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -67,9 +68,12 @@ def store_block(ptr, value):
         tl.store(ptr + tl.arange(0, value.numel), tl.reshape(value, (value.numel,)))
 
 
+FN = None  # the function in question, which `bound` puts here
+
+
 @triton.jit
-def call_kernel(x_ptr, y_ptr, z_ptr, out_ptr, FN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    """out = FN(x), FN(x, y) or FN(x, y, z), with FN a jitted function."""
+def call_kernel(x_ptr, y_ptr, z_ptr, out_ptr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """out = FN(x), FN(x, y) or FN(x, y, z)."""
     x = load_block(x_ptr, ROWS, BLOCK)
     if y_ptr is None:
         store_block(out_ptr, FN(x))
@@ -89,6 +93,14 @@ def name_kernel(x_ptr, y_ptr, z_ptr, out_ptr, NAME: tl.constexpr, ROWS: tl.const
         store_block(out_ptr, getattr(tl, NAME)(x, load_block(y_ptr, ROWS, BLOCK)))
     else:
         store_block(out_ptr, getattr(tl, NAME)(x, load_block(y_ptr, ROWS, BLOCK), load_block(z_ptr, ROWS, BLOCK)))
+
+
+def bound(kernel: Any, function: Any) -> Any:
+    """Return `kernel` with FN bound to a jitted function, which no version up to 3.2 takes as an argument."""
+    fn = kernel.fn
+    copy = FunctionType(fn.__code__, {**fn.__globals__, "FN": function}, fn.__name__, fn.__defaults__, fn.__closure__)
+    copy.__doc__, copy.__annotations__, copy.__qualname__ = fn.__doc__, fn.__annotations__, fn.__qualname__
+    return triton.jit(copy)
 
 
 def normals(count: int, rows: int = 0, size: int = BLOCK) -> Callable[[Draw], Inputs]:
@@ -247,4 +259,4 @@ def called(
 ) -> KernelCase:
     """Return the probe of a jitted function of `arity` such blocks, which holds the expression in question."""
     more = {"inputs": normals(arity, rows, size), "absent": 3 - arity, **more}
-    return probe(names, call_kernel, reference, FN=function, ROWS=rows, BLOCK=size, **more)
+    return probe(names, bound(call_kernel, function), reference, ROWS=rows, BLOCK=size, **more)

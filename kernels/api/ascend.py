@@ -76,7 +76,7 @@ def index_put_kernel(x_ptr, index_ptr, out_ptr, ROWS: tl.constexpr, BLOCK: tl.co
     row = tl.arange(0, ROWS)
     x = tl.load(x_ptr + row[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :])
     index = tl.load(index_ptr + row * BLOCK)
-    ascend.index_put(out_ptr, index, x, 0, ROWS, (ROWS, BLOCK), (0, 0), (BLOCK, 1))
+    ascend.index_put(out_ptr, index, x, 0, (ROWS, BLOCK), (0, 0))
 
 
 @triton.jit

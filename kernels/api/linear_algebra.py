@@ -4,13 +4,16 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernels.api._probe import FLOAT8, empty, load_block, magnitude, probe, store_block
+from portability.kernels.api._probe import FLOAT8, bound, empty, load_block, magnitude, probe, store_block
 
 TILE = 32  # the smallest inner size that every target takes for operands of 8 bits
 
 
+FN = None  # the product in question, which `bound` puts here
+
+
 @triton.jit
-def dot_kernel(x_ptr, y_ptr, z_ptr, out_ptr, FN: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+def dot_kernel(x_ptr, y_ptr, z_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     """out = FN(x, y) or FN(x, y, z), with x of M × K, y of K × N and z of M × N."""
     x, y = load_block(x_ptr, M, K), load_block(y_ptr, K, N)
     if z_ptr is None:
@@ -108,7 +111,7 @@ def dots(name, function, *, reference=product, count=2, m=TILE, n=TILE, k=TILE, 
     """The probe of a product of one m × k by one k × n tile."""
     more = {"out": dot_output(m, n), "terms": terms, "inputs": tiles(count, m, n, k), **more}
     return probe(
-        "tl.dot", dot_kernel, reference, name=name, absent=3 - count, group="linear_algebra", FN=function, M=m, N=n,
+        "tl.dot", bound(dot_kernel, function), reference, name=name, absent=3 - count, group="linear_algebra", M=m, N=n,
         K=k,
         **more,
     )  # fmt: skip

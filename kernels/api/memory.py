@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernels.api._probe import ALL, BLOCK, NUMBERS, ROWS, call_kernel, empty, normals, probe
+from portability.kernels.api._probe import ALL, BLOCK, NUMBERS, ROWS, called, empty, normals, probe
 
 memory = partial(probe, group="memory", relative=0.0)
 copied = partial(memory, reference=torch.clone, BLOCK=BLOCK)
@@ -119,13 +119,12 @@ def indexed(draw):
 
 
 CASES = [
-    memory(
-        ("tl.load", "tl.store"), call_kernel, torch.clone, name="tl.load", dtypes=ALL, absent=2, FN=identity, ROWS=0,
-        BLOCK=BLOCK,
+    called(
+        ("tl.load", "tl.store"), identity, torch.clone, name="tl.load", dtypes=ALL, group="memory", relative=0.0
     ),
-    memory(
-        ("tl.load", "tl.store"), call_kernel, torch.clone, name="tl.load.2d", dtypes=(*NUMBERS, "bool"), absent=2,
-        inputs=normals(1, ROWS), FN=identity, ROWS=ROWS, BLOCK=BLOCK,
+    called(
+        ("tl.load", "tl.store"), identity, torch.clone, name="tl.load.2d", dtypes=(*NUMBERS, "bool"), rows=ROWS,
+        group="memory", relative=0.0,
     ),
     memory("tl.load", scalar_kernel, lambda x: x[0], name="tl.load.scalar", out=empty(), dtypes=NUMBERS),
     copied(

@@ -10,6 +10,7 @@ from portability.kernels.api._probe import (
     BLOCK,
     NUMBERS,
     ROWS,
+    bound,
     called,
     empty,
     folded,
@@ -128,10 +129,11 @@ def reduce_tuple(x):
     return square / count
 
 
+FN = None  # the reduction in question, which `bound` puts here
+
+
 @triton.jit
-def ragged_kernel(
-    x_ptr, out_ptr, n: tl.constexpr, FN: tl.constexpr, IDENTITY: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
-):
+def ragged_kernel(x_ptr, out_ptr, n: tl.constexpr, IDENTITY: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """out = FN(x) along rows of n elements, which are fewer than the block's."""
     row, column = tl.arange(0, ROWS), tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row[:, None] * n + column[None, :], mask=column[None, :] < n, other=IDENTITY)
@@ -171,8 +173,8 @@ def with_index(x, largest):
 def tail(identity, function, reference, name, **more):
     """The probe of a reduction over rows that do not fill the block, whose tail is the operation's identity."""
     return ragged(
-        f"tl.{name}", ragged_kernel, reference, name=f"tl.{name}.ragged", inputs=more.pop("inputs", short), n=RAGGED,
-        FN=function, IDENTITY=identity, ROWS=ROWS, **more,
+        f"tl.{name}", bound(ragged_kernel, function), reference, name=f"tl.{name}.ragged",
+        **{"inputs": short, "n": RAGGED, "IDENTITY": identity, "ROWS": ROWS, **more},
     )  # fmt: skip
 
 
