@@ -21,7 +21,8 @@ INT32 = (-(2**31), 2**31)
 class Runtime:
     """The calls that the rewriter puts into a kernel.
 
-    `deadline` is when the running program has taken too long, in seconds of `time.monotonic`.
+    `deadline` is when the running program has taken too long, in seconds of `time.monotonic`. `earlier` runs a program
+    that comes before the running one and has not been run, and says whether there was one.
     """
 
     def __init__(self, semantic: Any, report: Report, access: Access) -> None:
@@ -30,6 +31,7 @@ class Runtime:
         self.access = access
         self.deadline = float("inf")
         self.seconds = 0.0
+        self.earlier: Callable[[], bool] = bool
 
     def assign(self, value: Any) -> Any:
         """A number that is assigned becomes a tensor, as in the compiler; anything else stays."""
@@ -154,17 +156,20 @@ class Watch:
         self.turns += 1
         runtime = self.runtime
         if time.monotonic() > runtime.deadline:
-            self._stop(f"still in a loop after {runtime.seconds:g} s and {self.turns} turns of it")
+            self._wait(f"still in a loop after {runtime.seconds:g} s and {self.turns} turns of it")
         state = sys._getframe(1).f_locals
         if self.changes == runtime.access.changes and _same(self.kept, state):
-            self._stop(
+            self._wait(
                 "a loop that can never end: its variables and memory stay as they are, and no other program runs"
             )
         if self.turns & (self.turns - 1) == 0:
             self.kept = {name: _copy(value) for name, value in state.items()}
             self.changes = runtime.access.changes
 
-    def _stop(self, what: str) -> None:
+    def _wait(self, what: str) -> None:
+        """Let an earlier program run: devices start them in order, so that waiting for one is allowed. Else give up."""
+        if self.runtime.earlier():
+            return
         report = self.runtime.report
         raise SpinTimeout(f"{report.kernel}: program {report.program}: {what}", written(report.place()))
 

@@ -119,16 +119,36 @@ class Interpretation(Session):
         )
 
     def _run_grid(self, function: Any, values: dict[str, Any], grid: tuple[int, ...]) -> None:
-        x, y, z = (*grid, 1, 1, 1)[:3]
-        self.builder.grid_dim = (x, y, z)
-        for program in self._programs(x * y * z):
+        x, y, z = self.builder.grid_dim = (*grid, 1, 1, 1)[:3]
+        pending = dict.fromkeys(self._programs(x * y * z))
+
+        def run(program: int) -> None:
+            del pending[program]
             self.report.program = self.builder.grid_idx = (program % x, program // x % y, program // (x * y))
+            self.language.runtime.earlier = lambda: earlier(program)
             self.run_program(function, values)
+
+        def earlier(waiting: int) -> bool:
+            before = min((p for p in pending if p < waiting), default=None)
+            if before is None:
+                return False
+            place, again = self.report.program, self.language.runtime.earlier
+            run(before)
+            self.report.program = self.builder.grid_idx = place
+            self.language.runtime.earlier = again
+            self._restart_clock()
+            return True
+
+        while pending:
+            run(next(iter(pending)))
+
+    def _restart_clock(self) -> None:
+        runtime = self.language.runtime
+        runtime.seconds, runtime.deadline = self.program_seconds, time.monotonic() + self.program_seconds
 
     def run_program(self, function: Any, values: dict[str, Any]) -> None:
         """Run one program. Frames further in than this one are the kernel's."""
-        runtime = self.language.runtime
-        runtime.seconds, runtime.deadline = self.program_seconds, time.monotonic() + self.program_seconds
+        self._restart_clock()
         try:
             function(**values)
         except (Unsupported, SpinTimeout):

@@ -207,6 +207,19 @@ def test_a_barrier_of_all_programs_cannot_end_and_is_seen_at_once() -> None:
     assert caught.value.line.endswith(line_of(k.barrier, "pass"))
 
 
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_a_program_may_wait_for_one_before_it_in_every_order(order: int) -> None:
+    total = torch.zeros(6)
+    session = run(lambda: k.look_back[(6,)](torch.ones(48), total, torch.zeros(6, dtype=torch.int32), BLOCK=8), order)
+    assert session.problems == []
+    assert total.tolist() == [8, 16, 24, 32, 40, 48]
+
+
+def test_a_barrier_cannot_end_in_reverse_either() -> None:
+    with pytest.raises(SpinTimeout, match=r"program \(0, 0, 0\): a loop that can never end"):
+        run(lambda: k.barrier[(4,)](torch.zeros(1, dtype=torch.int32), N=4), order=1)
+
+
 def test_a_wait_that_counts_its_turns_ends_by_the_clock() -> None:
     def call() -> None:
         with opened(TARGET) as session:
