@@ -15,7 +15,7 @@ from portability.lint.source import Kernel, Source
 @rule(
     "TP305",
     "finite-minus-infinity",
-    link="https://github.com/triton-lang/triton/issues/9917",
+    link="https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html",
     bad="""
 import triton, triton.language as tl
 
@@ -194,7 +194,7 @@ def softmax_axis(source: Source) -> Iterator[Hit]:
 @rule(
     "TP308",
     "padded-scores",
-    link="https://github.com/Dao-AILab/flash-attention/issues/2131",
+    link="https://triton-lang.org/main/getting-started/tutorials/06-fused-attention.html",
     bad="""
 import triton, triton.language as tl
 
