@@ -125,10 +125,12 @@ def _dtypes(case: CaseInfo, target: Target, selection: Selection) -> list[str]:
         return taken
     if case.group:
         return taken[:1]
-    if target.evidence.executes:
-        return taken
-    # Where only a compiler speaks, the first dtype and a half-precision one stand for the others without --full.
-    return [d for d in taken if d == taken[0] or d == HALF]
+    if not target.evidence.executes:
+        # Where only a compiler speaks, one dtype stands for the others without --full: the one that is used most.
+        return [HALF] if HALF in taken else taken[:1]
+    if selection.samples is Samples.QUICK:
+        return [d for d in taken if d in (taken[0], HALF)]
+    return taken
 
 
 def _samples(case: CaseInfo, dtype: str, target: Target, selection: Selection) -> Iterator[str]:

@@ -47,9 +47,14 @@ class Memory(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own
         self.zone, self.poison = zone, poison
         self._held: list[tuple[str, torch.Tensor, int, int]] = []  # name, bytes, start, end of the tensor's own
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else the first call imports the whole of torch's compiler: seconds, in every process
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
-        if isinstance(made, torch.Tensor) and made.numel() and made.layout is torch.strided:
+        real = isinstance(made, torch.Tensor) and made.layout is torch.strided and made.device.type != "meta"
+        if real and made.numel():
             if func in _EMPTY:
                 guarded = self._guard(f"allocation {len(self._held)} of shape {tuple(made.shape)}", made)
                 _fill(guarded, self.poison)
