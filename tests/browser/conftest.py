@@ -14,8 +14,6 @@ from portability.merge import Merged
 from portability.report import build
 from portability.site.write import write_site
 
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install -e .[browser]")
-
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or ""
 READY = "#views [aria-current]"  # set when the view is drawn
 
@@ -27,6 +25,7 @@ def browser() -> Iterator[Any]:
     """Chromium, once for all tests."""
     if not CHROMIUM:
         pytest.skip("no Chromium: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install -e .[browser]")
     with playwright.sync_playwright() as driver:
         # A sandbox of its own is refused to root in a container; the pages are this project's.
         yield driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

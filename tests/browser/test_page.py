@@ -147,9 +147,12 @@ def test_a_choice_that_these_results_do_not_have_shows_nothing_and_says_so(show:
     assert rows(page) == KERNELS
 
 
-def test_the_number_of_cells_is_said(show: Any, path: Path) -> None:
-    page = show(path, "#backend=rocm")
-    assert page.get_by_role("status").inner_text() == "3 of 13 cells"
+@pytest.mark.parametrize(
+    ("fragment", "said"), [("", "11 cells"), ("#backend=rocm", "3 of 11 cells"), ("#view=times", "1 time")]
+)
+def test_the_number_of_cells_is_said(show: Any, path: Path, fragment: str, said: str) -> None:
+    """A cell of which there are two observations is one."""
+    assert show(path, fragment).get_by_role("status").inner_text() == said
 
 
 def test_the_banner_leads_to_what_fails(show: Any, path: Path) -> None:

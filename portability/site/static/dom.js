@@ -32,6 +32,7 @@ function bar(fraction, over = fraction > 1) {
 
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 const grouped = (value) => (isNumber(value) ? value.toLocaleString("en-US") : String(value));
+const plural = (number, what) => `${grouped(number)} ${number === 1 ? what : `${what}s`}`;
 const short = (value) => (isNumber(value) ? String(Number(value.toPrecision(3))) : String(value));
 const percent = (fraction) => (isNumber(fraction) ? `${Math.round(fraction * 100)} %` : String(fraction));
 

@@ -35,7 +35,7 @@ function makeMenus(change) {
   textBox.addEventListener("input", () => change({ text: textBox.value }));
 }
 
-function showFilters(state, { counts, passed }) {
+function showFilters(state, { counts, passed, all, what }) {
   if (textBox.value !== state.text) textBox.value = state.text;
   for (const f of offered) {
     const menu = menus.querySelector(`[data-facet="${f.name}"]`);
@@ -54,8 +54,7 @@ function showFilters(state, { counts, passed }) {
     button.classList.toggle("empty", n === 0);
   }
   chips.replaceChildren(...chosenChips(state));
-  const all = cellOf.filter((cell) => index.cases[kernelOf[cell]].view === state.view).length;
-  count.textContent = passed === all ? `${grouped(all)} cells` : `${grouped(passed)} of ${grouped(all)} cells`;
+  count.textContent = passed === all ? plural(all, what) : `${grouped(passed)} of ${plural(all, what)}`;
 }
 
 function chosenChips(state) {

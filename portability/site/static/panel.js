@@ -79,7 +79,7 @@ function cellList(cells, state) {
     return el("li", {}, el("a", { href: link({ cell: cellByNumber[cell] }) }, name), badge(entry), said ? el("span", { class: "said" }, said) : null);
   });
   const more = cells.length > MOST_CELLS ? el("p", {}, `… and ${grouped(cells.length - MOST_CELLS)} more.`) : null;
-  return section(`${grouped(cells.length)} cells`, el("ul", { class: "cells" }, items), more);
+  return section(plural(cells.length, "cell"), el("ul", { class: "cells" }, items), more);
 }
 
 // ----------------------------------------------------------------------------------------------------- a cell
@@ -201,7 +201,7 @@ function provenance(seen, run) {
     ["Versions", Object.entries(seen.versions ?? {}).map(([n, v]) => `${n} ${v}`).join(", ")],
     ["Commit", run.commit && el("code", {}, run.commit)],
     ["Knobs", Object.entries(run.knobs ?? {}).map(([n, v]) => `${n}=${v}`).join(", ")],
-    ["Launches", seen.launches && `${grouped(seen.launches)}, ${grouped(seen.binaries ?? 0)} binaries`],
+    ["Launches", seen.launches && `${grouped(seen.launches)}${seen.binaries ? `, of ${seen.binaries === 1 ? "1 binary" : `${grouped(seen.binaries)} binaries`}` : ""}`],
     ["Took", isNumber(seen.seconds) && `${short(seen.seconds)} s${isNumber(seen.compile_seconds) ? `, ${short(seen.compile_seconds)} s of it compiling` : ""}`],
     ["When", seen.when],
   ]);

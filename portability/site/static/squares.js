@@ -6,7 +6,6 @@ function select(state, view) {
   const wanted = FACETS.map((f) => (state[f.name].length ? f.values.map((v) => state[f.name].includes(v)) : null));
   const counts = FACETS.map((f) => new Array(f.values.length).fill(0));
   const passes = new Uint8Array(cellOf.length);
-  let passed = 0;
   for (let entry = 0; entry < cellOf.length; entry++) {
     if (index.cases[kernelOf[cellOf[entry]]].view !== view) continue;
     if (!words.every((word) => haystack[entry].includes(word))) continue;
@@ -20,11 +19,10 @@ function select(state, view) {
     }
     if (misses === 0) {
       passes[entry] = 1;
-      passed++;
       for (let i = 0; i < FACETS.length; i++) counts[i][FACETS[i].of[entry]]++;
     } else if (misses === 1) counts[missed][FACETS[missed].of[entry]]++;
   }
-  return { passes, passed, counts };
+  return { passes, counts };
 }
 
 const nameAt = {
