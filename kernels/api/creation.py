@@ -6,10 +6,11 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernels.api._probe import ALL, BLOCK, NUMBERS, called, empty, probe
+from portability.kernels.api._probe import BLOCK, NUMBERS, called, empty, probe
 
 made = partial(probe, group="creation", relative=0.0, BLOCK=BLOCK)
 spelled = partial(called, group="creation", relative=0.0)
+MADE = (*NUMBERS, "bool", "float8_e4m3fn", "float8_e5m2")
 
 
 @triton.jit
@@ -65,11 +66,14 @@ def cat_dim(x, y):
 
 CASES = [
     made("tl.arange", arange_kernel, lambda x: torch.arange(3, 3 + BLOCK).to(x.dtype), dtypes=("int32", "int64")),
-    made("tl.full", full_kernel, torch.ones_like, dtypes=ALL),
-    made("tl.full", full_scalar_kernel, lambda x: x[3].expand(BLOCK), name="tl.full.scalar", dtypes=NUMBERS),
-    made("tl.zeros", zeros_kernel, torch.zeros_like, dtypes=ALL),
+    made("tl.full", full_kernel, torch.ones_like, dtypes=MADE),
+    made(
+        "tl.full", full_scalar_kernel, lambda x: x[3].expand(BLOCK), name="tl.full.scalar",
+        dtypes=("float32", "float16", "int32"),
+    ),
+    made("tl.zeros", zeros_kernel, torch.zeros_like, dtypes=MADE),
     made("tl.to_tensor", to_tensor_kernel, lambda x: torch.full_like(x, 7), dtypes=("int32",)),
-    spelled("tl.zeros_like", zeros_like, torch.zeros_like, dtypes=NUMBERS),
+    spelled("tl.zeros_like", zeros_like, torch.zeros_like, dtypes=("float32", "float16", "int32")),
     spelled(
         "tl.cat", cat, lambda x, y: torch.cat([x, y]), arity=2, out=empty(2 * BLOCK),
         dtypes=("float32", "float16", "int8"),

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernels.api._probe import FLOATS, probe, store_block, wide
+from portability.kernels.api._probe import probe, store_block, wide
 
 ROWS, COLUMNS = 16, 64  # of a tensor
 INNER = 32  # columns of a descriptor's block, which has ROWS rows
@@ -167,9 +167,9 @@ CASES = [
         dtypes=("float32", "float16"),
     ),
     on_device("tensor_descriptor.scatter", scatter_kernel, lambda x: x.flip(0), dtypes=("float32", "float16")),
-    reduced("atomic_add", torch.add, 1, (*FLOATS, "int32", "int64", "uint32")),
-    reduced("atomic_max", torch.maximum, 0, ("float16", "bfloat16", "float32", "int32", "int64")),
-    reduced("atomic_min", torch.minimum, 0, ("float16", "bfloat16", "float32", "int32", "int64")),
+    reduced("atomic_add", torch.add, 1, ("float32", "float16", "bfloat16", "int32", "uint64")),
+    reduced("atomic_max", torch.maximum, 0, ("float16", "float32", "int32", "int64")),
+    reduced("atomic_min", torch.minimum, 0, ("float16", "float32", "int32", "int64")),
     reduced("atomic_and", torch.bitwise_and, 5, ("int32", "int64")),
     reduced("atomic_or", torch.bitwise_or, 5, ("int32", "int64")),
     reduced("atomic_xor", torch.bitwise_xor, 5, ("int32", "int64")),

@@ -3,7 +3,7 @@
 import torch
 
 from portability.kernels.api import _rounding
-from portability.kernels.api._libdevice import DOUBLE, SINGLE, correct, function, halves
+from portability.kernels.api._libdevice import DOUBLE, FLOATS, SINGLE, correct, function, halves
 from portability.kernels.api._probe import BLOCK, between, empty, normals, wide
 
 MODES = ("rn", "rz", "rd", "ru")
@@ -13,13 +13,14 @@ def arithmetic():
     """Sums, products, quotients, roots and fused products in each direction, and conversions that round."""
     rational, root = _rounding.value, _rounding.root
     for mode in MODES:
-        yield correct(f"add_{mode}", lambda x, y: rational(x + y), mode, count=2, low=-4.0)
-        yield correct(f"sub_{mode}", lambda x, y: rational(x - y), mode, count=2, low=-4.0)
-        yield correct(f"mul_{mode}", lambda x, y: rational(x * y), mode, count=2, low=-4.0)
-        yield correct(f"div_{mode}", lambda x, y: rational(x / y), mode, count=2)
-        yield correct(f"rcp_{mode}", lambda x: rational(1 / x), mode)
-        yield correct(f"sqrt_{mode}", root, mode)
-        yield correct(f"fma_{mode}", lambda x, y, z: rational(x * y + z), mode, count=3, low=-4.0)
+        dtypes = FLOATS if mode == "rn" else SINGLE
+        yield correct(f"add_{mode}", lambda x, y: rational(x + y), mode, count=2, low=-4.0, dtypes=dtypes)
+        yield correct(f"sub_{mode}", lambda x, y: rational(x - y), mode, count=2, low=-4.0, dtypes=dtypes)
+        yield correct(f"mul_{mode}", lambda x, y: rational(x * y), mode, count=2, low=-4.0, dtypes=dtypes)
+        yield correct(f"div_{mode}", lambda x, y: rational(x / y), mode, count=2, dtypes=dtypes)
+        yield correct(f"rcp_{mode}", lambda x: rational(1 / x), mode, dtypes=dtypes)
+        yield correct(f"sqrt_{mode}", root, mode, dtypes=dtypes)
+        yield correct(f"fma_{mode}", lambda x, y, z: rational(x * y + z), mode, count=3, low=-4.0, dtypes=dtypes)
         yield correct(f"double2float_{mode}", rational, mode, low=-4.0, dtypes=DOUBLE, out_dtype=torch.float32)
         for name, dtype, low, high in (
             ("int2float", "int32", -(2**31), 2**31),

@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernels.api._probe import ALL, BLOCK, NUMBERS, ROWS, called, empty, normals, probe
+from portability.kernels.api._probe import ALL, BLOCK, ROWS, called, empty, normals, probe
 
 memory = partial(probe, group="memory", relative=0.0)
 copied = partial(memory, reference=torch.clone, BLOCK=BLOCK)
@@ -123,17 +123,18 @@ CASES = [
         ("tl.load", "tl.store"), identity, torch.clone, name="tl.load", dtypes=ALL, group="memory", relative=0.0
     ),
     called(
-        ("tl.load", "tl.store"), identity, torch.clone, name="tl.load.2d", dtypes=(*NUMBERS, "bool"), rows=ROWS,
+        ("tl.load", "tl.store"), identity, torch.clone, name="tl.load.2d", dtypes=("float32", "float16", "int8"),
+        rows=ROWS,
         group="memory", relative=0.0,
     ),
-    memory("tl.load", scalar_kernel, lambda x: x[0], name="tl.load.scalar", out=empty(), dtypes=NUMBERS),
+    memory("tl.load", scalar_kernel, lambda x: x[0], name="tl.load.scalar", out=empty(), dtypes=("float32", "int8")),
     copied(
         ("tl.load", "tl.store"), mask_kernel, name="tl.load.mask", inputs=lambda d: (d.normal(RAGGED),),
-        dtypes=(*NUMBERS, "bool"), n=RAGGED,
+        dtypes=("float32", "float16", "float64", "int32", "int8", "bool"), n=RAGGED,
     ),
     memory(
         "tl.load", other_kernel, filled, name="tl.load.other", inputs=lambda d: (d.normal(RAGGED),), out=empty(BLOCK),
-        dtypes=NUMBERS, n=RAGGED, FILL=FILL, BLOCK=BLOCK,
+        dtypes=("float32", "float16", "bfloat16", "int32"), n=RAGGED, FILL=FILL, BLOCK=BLOCK,
     ),
     memory(
         "tl.load", gathered_kernel, lambda x, index: x[index.long()], name="tl.load.indexed", inputs=indexed,

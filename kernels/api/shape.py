@@ -12,7 +12,7 @@ block = partial(called, group="shape", relative=0.0, rows=ROWS)
 flat = partial(called, group="shape", relative=0.0)
 
 DTYPES = ("float32", "float16", "int8")
-MORE = (*DTYPES, "bfloat16", "float64", "int64", "bool")
+MORE = (*DTYPES, "float64", "bool")
 SIZE = ROWS * BLOCK
 
 
