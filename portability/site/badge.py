@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from portability.model import Evidence
-from portability.site.templates import render_template
+from portability.site.templating import render_template
 from portability.table import Square, Table
 
 LABEL = "Triton kernels"

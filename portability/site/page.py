@@ -17,7 +17,7 @@ from portability.model import Evidence, Standing
 from portability.render import TITLES
 from portability.site.data import Site, ascii_json, packed
 from portability.site.pictures import Picture
-from portability.site.templates import render_template
+from portability.site.templating import render_template
 from portability.table import Table, View, view_of
 from portability.text import MOST, clean
 

@@ -6,7 +6,6 @@ const [cellOf, evidenceOf, outcomeOf, standingOf, signOf, refusedOf, versionOf, 
 
 const PASS = index.outcomes.indexOf("pass");
 const UNAVAILABLE = index.outcomes.indexOf("unavailable");
-const NO_EVIDENCE = index.evidence.indexOf("none");
 const LEVELS = { kernels: ["kernel", "dtype", "sample"], api: ["group", "kernel", "dtype", "sample"] };
 LEVELS.packages = LEVELS.api;
 
