@@ -37,9 +37,15 @@ class Options(InterpreterOptions):  # type: ignore[misc]
     """What kernels can read of a launch, and the front end of a target; every precision has a name here."""
 
     allowed_dot_input_precisions: tuple[str, ...] = PRECISIONS
+    arch: str = ""  # of no device
     num_warps: int = 4
     num_stages: int = 3
     num_ctas: int = 1
+
+    @property
+    def warp_size(self) -> int:
+        """Of a target: there is none to ask."""
+        raise Unsupported("the threads of a warp are a target's: the interpreter has none")
 
 
 class CheckedBuilder(Integers, Conversion, Products, Shapes):
@@ -101,6 +107,13 @@ class CheckedBuilder(Integers, Conversion, Products, Shapes):
 
     create_grid_dependency_wait = create_barrier
     create_grid_dependency_launch_dependents = create_barrier
+
+    def create_print(self, prefix: str, hex: bool, values: list[Handle], isSigned: list[bool]) -> None:
+        """Print the program, the prefix and each value: one line each, floats in hexadecimal by their value."""
+        bits: Any = {"float_kind": lambda x: float(x).hex(), "int": lambda x: f"{x:#x}"}
+        with np.printoptions(formatter=bits if hex else None):
+            for value in values:
+                print(f"{self.grid_idx} {prefix or ''} {numbers(value)}")
 
     # ----------------------------------------------------------------------------------------- foreign code
 

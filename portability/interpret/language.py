@@ -88,7 +88,9 @@ class Language:
         return value
 
     def bind(self, builtin: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a builtin that is given the front end."""
+        """Return a builtin that is given the front end, or one that does not ask for it."""
+        if "_semantic" not in inspect.signature(builtin).parameters:
+            return builtin
         found = self._bound.get(id(builtin))
         if found is None:
             inner = getattr(builtin, "__wrapped__", builtin)  # without the check that the front end is given
@@ -137,11 +139,11 @@ class Language:
         """Yield every attribute of the language that a running kernel needs otherwise, later ones on top."""
         for holder in (*language_modules(), *_classes()):
             for name, member in list(vars(holder).items()):
-                if is_builtin(member):
+                if inspect.isfunction(member) and is_builtin(member):
                     yield holder, name, self.bind(member)
         for name, member in list(vars(tl.tensor).items()):
             if isinstance(member, JITFunction):  # x.sum(): a class does not bind a JITFunction to its instance
-                yield tl.tensor, name, self._method(member)
+                yield tl.tensor, name, _method(self.function(member))
         for name, member in list(vars(libdevice).items()):
             if inspect.isfunction(member) and member.__module__ == libdevice.__name__:
                 yield libdevice, name, emulated(name, self.bind)
@@ -151,10 +153,7 @@ class Language:
                 if hasattr(module, name):
                     yield module, name, new
         for name in ("reduce", "associative_scan"):
-            yield tl.tensor, name, self._functions_of_compiler()[name]
-
-    def _method(self, jit: Any) -> Callable[..., Any]:
-        return lambda *args, **kwargs: self.function(jit)(*args, **kwargs)  # noqa: PLW0108 - a function, to be bound
+            yield tl.tensor, name, _method(self._functions_of_compiler()[name])
 
     def _scalars(self) -> Iterator[tuple[Any, str, Any]]:
         """What Python asks of a tensor or type, and the compiler answers by other means."""
@@ -204,6 +203,11 @@ def _of_language(name: str) -> bool:
 
 def _classes() -> list[type]:
     return [c for c in vars(tl.core).values() if inspect.isclass(c) and c.__module__ == tl.core.__name__]
+
+
+def _method(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function, which a class binds to its instances, unlike a bound method."""
+    return lambda *args, **kwargs: call(*args, **kwargs)  # noqa: PLW0108
 
 
 def _static_assert(condition: Any, message: Any = "", **_: Any) -> None:
