@@ -15,6 +15,7 @@ from portability.kernels.causal_convolution import convolution_range, convolutio
 from portability.kernels.cross_entropy import cross_entropy, cross_entropy_backward
 from portability.kernels.cumsum import cumsum
 from portability.kernels.decode_attention import decode_attention
+from portability.kernels.decoder_layer import DecoderLayer, cached_attention, decoder_layer
 from portability.kernels.dropout import dropout, dropout_backward
 from portability.kernels.embedding import embedding, embedding_backward
 from portability.kernels.grouped_matmul import grouped_matmul
@@ -414,3 +415,47 @@ def test_a_convolution_reads_no_neighbouring_sequence(interpreter: Session) -> N
         out = convolution(x, w)
         assert torch.equal(out[:, 0], torch.zeros(3, 2))
         assert torch.equal(out[:, 1:], x[:, :-1])
+
+
+def test_a_training_step_of_the_decoder_layer_follows_its_twin(interpreter: Session) -> None:
+    """One module's parameters in both; a step of SGD from each loss leaves the same parameters."""
+    torch.manual_seed(0)
+    layer, twin = DecoderLayer(16, heads=2, hidden=24), DecoderLayer(16, heads=2, hidden=24, plain=True)
+    twin.load_state_dict(layer.state_dict())
+    x, target = torch.randn(2, 5, 16), torch.randn(2, 5, 16)
+    for module in (layer, twin):
+        (module(x) - target).square().mean().backward()
+        torch.optim.SGD(module.parameters(), lr=0.1).step()
+    torch.testing.assert_close(layer.state_dict(), twin.state_dict())
+
+
+def test_the_decoder_layer_goes_on_from_its_cache(interpreter: Session) -> None:
+    """Each generated token is the next input, and the twin sees the whole sequence again each time."""
+    torch.manual_seed(0)
+    layer, twin = DecoderLayer(16, heads=2, bias=False), DecoderLayer(16, heads=2, bias=False, plain=True)
+    twin.load_state_dict(layer.state_dict())
+    with torch.no_grad():
+        cache = layer.cache(batch=1, max_tokens=8, page_size=4)
+        sequence = torch.randn(1, 3, 16)
+        out = layer(sequence, cache)
+        for _ in range(4):
+            torch.testing.assert_close(out[:, -1], twin(sequence)[:, -1])
+            sequence = torch.cat([sequence, out[:, -1:]], dim=1)
+            out = layer(sequence[:, -1:].contiguous(), cache)
+    assert cache.tokens == [7]
+
+
+def test_the_decoder_layer_takes_one_prompt() -> None:
+    """A second one would not see the first."""
+    layer = DecoderLayer(16, heads=2)
+    cache = layer.cache(batch=1, max_tokens=8)
+    cache.tokens = [3]
+    with pytest.raises(ValueError, match=r"2 tokens for a cache of \[3\]; taken is one at a time"):
+        cached_attention(f(1, 2, 2, 8), f(1, 2, 2, 8), f(1, 2, 2, 8), cache)
+
+
+def test_the_decoder_layer_refuses_heads_that_do_not_divide_its_features() -> None:
+    """The error names both."""
+    layer = DecoderLayer(16, heads=2)
+    with pytest.raises(ValueError, match="3 heads of 16 features"):
+        decoder_layer(f(1, 2, 16), layer.weights(), heads=3)
