@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import ClassVar
 
-from portability.backend import FLOATS, INTEGERS, Backend, Session
+from portability.backend import FLOATS, INTEGERS, Backend, Limits, Session
 from portability.model import Evidence, Target
 
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
@@ -21,6 +21,7 @@ class Interpreter(Backend):
     targets = ("interpreter",)
     titles: ClassVar[Mapping[str, str]] = {"interpreter": "interpreter"}
     dtypes: ClassVar[Mapping[str, Sequence[str]]] = {"*": (*FLOATS, *FLOAT8, *INTEGERS, "uint16", "uint32", "uint64")}
+    limits: ClassVar[Mapping[str, Limits]] = {"*": Limits(grid=(2**31 - 1,) * 3)}  # of other targets it warns
 
     def status(self) -> Sequence[Target]:
         """Return the one target: interpreted, where torch and Triton can be imported."""

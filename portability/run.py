@@ -70,15 +70,21 @@ class _Progress:
 
 
 def run_cell(
-    cell: Cell, case: KernelCase, backend: Backend, target: Target, blocks: Blocks, blocks_from: str, options: Options
-) -> Observation:
-    """Return what happened to `cell`. Never raises for what a kernel does; crashes and hangs are its caller's."""
+    cell: Cell, case: KernelCase, backend: Backend, target: Target, blocks: Blocks, blocks_from: str, options: Options,
+    noted: list[Problem] | None = None,
+) -> Observation:  # fmt: skip
+    """Return what happened to `cell`. Never raises for what a kernel does; crashes and hangs are its caller's.
+
+    The observation tells the worst problem; `noted` is given each of them, with its code and line.
+    """
     started = time.perf_counter()
     progress = _Progress(device=target.device)
     try:
         _run(progress, cell, case, backend, target, blocks, options)
     except Exception as error:  # judged by the table above, never swallowed
         progress.problems.append(_problem_of(error, progress, options))
+    if noted is not None:
+        noted += progress.problems
     return _observation(progress, cell, backend, target, blocks, blocks_from, options, time.perf_counter() - started)
 
 

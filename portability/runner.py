@@ -7,6 +7,7 @@ in milliseconds. No device is touched before the fork.
 
     {"op": "catalogue", "kernels": [...], "backends": [...], "ask": [...]}  ->  {"catalogue": {...}}
     {"op": "run", "cell": ..., "target": ..., "blocks": ..., "options": ...}  ->  {"observation": {...}}
+    {"op": "check", "file": ..., "root": ..., "target": ...}  ->  {"check": {...}}
     (a new child)  ->  {"child": pid}        (its end)  ->  {"died": signal or exit code}
 """
 
@@ -83,6 +84,10 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         if request["op"] == "catalogue":
             return {"catalogue": catalogue(request["kernels"], request["backends"], request["ask"])}
+        if request["op"] == "check":
+            from portability.checks.cell import check
+
+            return {"check": check(request)}
         return run(request)
     except Exception as error:  # the pipe must not break: the caller reports it as the harness's own
         return {"failure": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
