@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
 from portability.kernels.checks import FLOATS, check_device, check_dtype, check_no_gradient, differentiating, named
-from portability.kernels.operations import compute, widen
+from portability.kernels.operations import compute
 
 GRID_Y = 65_535  # the most programs along y (CUDA; the smallest limit of all targets)
 FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
@@ -43,8 +43,10 @@ def tile_of(N, FOLDED: tl.constexpr, BLOCK_N: tl.constexpr):
     """Return this program's row and column of tiles. FOLDED: both are in x, as there are too many rows for y."""
     if FOLDED:
         columns = tl.cdiv(N, BLOCK_N)
-        return tl.program_id(0).to(tl.int64) // columns, tl.program_id(0).to(tl.int64) % columns
-    return tl.program_id(1).to(tl.int64), tl.program_id(0).to(tl.int64)
+        tile_m, tile_n = tl.program_id(0) // columns, tl.program_id(0) % columns
+    else:
+        tile_m, tile_n = tl.program_id(1), tl.program_id(0)
+    return tile_m.to(tl.int64), tile_n.to(tl.int64)
 
 
 @triton.jit
@@ -57,10 +59,10 @@ def elementwise_2d_kernel(
     m = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
     n = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     mask = (m < M) & (n < N)
-    x = widen(tl.load(x_ptr + m * stride_xm + n * stride_xn, mask=mask))
+    x = tl.load(x_ptr + m * stride_xm + n * stride_xn, mask=mask)
     y = x
     if TWO:
-        y = widen(tl.load(y_ptr + m * stride_ym + n * stride_yn, mask=mask))
+        y = tl.load(y_ptr + m * stride_ym + n * stride_yn, mask=mask)
     out = compute(x, y, OPERATION)
     tl.store(out_ptr + m * stride_om + n * stride_on, out.to(out_ptr.dtype.element_ty), mask=mask)
 
@@ -78,10 +80,10 @@ def elementwise_4d_kernel(
     n = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     mask = (m < M) & (n < N)
     i, j, k = m // size_2 // size_1, m // size_2 % size_1, m % size_2
-    x = widen(tl.load(x_ptr + i * stride_x0 + j * stride_x1 + k * stride_x2 + n * stride_x3, mask=mask))
+    x = tl.load(x_ptr + i * stride_x0 + j * stride_x1 + k * stride_x2 + n * stride_x3, mask=mask)
     y = x
     if TWO:
-        y = widen(tl.load(y_ptr + i * stride_y0 + j * stride_y1 + k * stride_y2 + n * stride_y3, mask=mask))
+        y = tl.load(y_ptr + i * stride_y0 + j * stride_y1 + k * stride_y2 + n * stride_y3, mask=mask)
     out = compute(x, y, OPERATION).to(out_ptr.dtype.element_ty)
     tl.store(out_ptr + i * stride_o0 + j * stride_o1 + k * stride_o2 + n * stride_o3, out, mask=mask)
 

@@ -17,16 +17,16 @@ from portability.kernels.operations import activate, grouped_tile
 def descriptor(ptr, rows, columns, stride, TRANSPOSED: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr):
     """Describe a rows × columns matrix, of which the columns, or the rows if TRANSPOSED, lie next to each other."""
     if TRANSPOSED:
-        return tl.make_tensor_descriptor(ptr, [columns, rows], [stride, 1], [BLOCK_C, BLOCK_R])
-    return tl.make_tensor_descriptor(ptr, [rows, columns], [stride, 1], [BLOCK_R, BLOCK_C])
+        matrix = tl.make_tensor_descriptor(ptr, [columns, rows], [stride, 1], [BLOCK_C, BLOCK_R])
+    else:
+        matrix = tl.make_tensor_descriptor(ptr, [rows, columns], [stride, 1], [BLOCK_R, BLOCK_C])
+    return matrix  # one return: Triton 3.6 compiles all of them, also behind a constant condition
 
 
 @triton.jit
 def load_tile(matrix, row, column, TRANSPOSED: tl.constexpr):
     """Load the tile that begins at `row` and `column`."""
-    if TRANSPOSED:
-        return tl.trans(matrix.load([column, row]))
-    return matrix.load([row, column])
+    return tl.trans(matrix.load([column, row])) if TRANSPOSED else matrix.load([row, column])
 
 
 @triton.jit

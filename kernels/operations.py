@@ -31,8 +31,18 @@ def is_nan(x):
 
 
 @triton.jit
+def widen(x):
+    """float16, bfloat16 and float8 as float32, in which they are computed; others as they are."""
+    if x.dtype.is_floating() and x.dtype.primitive_bitwidth < 32:
+        x = x.to(tl.float32)
+    return x
+
+
+@triton.jit
 def compute(x, y, OPERATION: tl.constexpr):
-    """The operation of that name, in the dtype of its operands."""
+    """The operation of that name, in the dtype of its operands or in float32 if that is narrower."""
+    if OPERATION != "copy":
+        x, y = widen(x), widen(y)
     if OPERATION == "copy":
         out = x
     elif OPERATION == "neg":
@@ -58,14 +68,6 @@ def compute(x, y, OPERATION: tl.constexpr):
     else:
         out = activate(x, OPERATION)
     return out
-
-
-@triton.jit
-def widen(x):
-    """float16, bfloat16 and float8 as float32, in which they are computed; others as they are."""
-    if x.dtype.is_floating() and x.dtype.primitive_bitwidth < 32:
-        x = x.to(tl.float32)
-    return x
 
 
 @triton.jit
