@@ -5,12 +5,15 @@
   `TRITON_INTERPRET` stays unset: kernels are decorated for compiling.
 - `triton._C.libtriton.interpreter`: `load`, `store`, `atomic_rmw`, `atomic_cas` on arrays of addresses, and since 3.9
   `fma_fp32` and `fma_fp64`; `triton._C.libtriton.ir`: the enumerations that the builder is called with.
-- `triton.language.semantic.TritonSemantic`: the front end, given the checked builder.
-- `triton.language.core`: builtins are known by `is_builtin` and take `_semantic`; `dtype.to_ir`, `condition`.
+- `triton.language.semantic.TritonSemantic`: the front end, given the checked builder; `dot_scaled` and
+  `_has_native_tma` are overridden.
+- `triton.language`: while a kernel runs, builtins (known by `is_builtin`) are bound to that front end in all its modules
+  and classes, and what the code generator handles itself (`range`, `reduce`, `multiple_of`, …) is replaced.
 - `triton.runtime.jit`: `JITFunction.run` and `__call__` are replaced while a session is open; `.fn`, `.src`,
   `.raw_src`, `.starting_line_number`, `.params` and `.pre_run_hooks` are read; `TensorWrapper.base`.
 - `triton.runtime.autotuner`: `Autotuner.run` is replaced while a session is open; `.nargs`, `.arg_names`,
   `prune_configs`, `pre_hook`, `post_hook` are used as its own `run` uses them.
+- `triton.knobs`: `runtime.interpret` must be off.
 - `triton.backends.backends`: what each target's compiler says of its options, dot sizes, precisions and libdevice.
 """
 

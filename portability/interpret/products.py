@@ -51,7 +51,7 @@ class Products(Elementwise):
             rounds = self.targets.with_precision("tf32")
             self.report.warn(
                 "dot-precision",
-                "float32 dot: these targets round its inputs to TF32, the others and the interpreter do not",
+                "float32 dot: these targets may round its inputs to TF32, the others and the interpreter do not",
                 rounds,
             )
             return
