@@ -3,7 +3,8 @@
 A probe asks one question of the language. Its block is always full (a masked access is a probe of its own), so that
 nothing else than the question can fail, and it has at least one tensor input, which says where the outputs go. A
 function of the language is named to a kernel by a string and found there with `getattr`: a name that the installed
-Triton lacks is then refused by its own front end, and the cached binary is keyed by the name, not by an address.
+Triton lacks is then refused by its own front end, and the cached binary is keyed by the name, not by an address (which
+is what a function of Python is in the key of a launch). An expression is a jitted function that is bound to its kernel.
 """
 
 from __future__ import annotations
@@ -29,20 +30,11 @@ NUMBERS = (*FLOATS, "int32", "int8", "int64", "uint8")
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
 # What a run without --full takes: the names that nearly every kernel uses.
 BASIC = {
-    *("tl.load.mask", "tl.load.2d", "tl.dot", "tl.dot.accumulate", "tl.exp", "tl.log", "tl.sqrt", "tl.maximum"),
-    *("tl.minimum", "tl.sum", "tl.max", "tl.min", "tl.program_id.x", "tl.program_id.y", "tl.program_id.z", "tl.arange"),
-    *(
-        "tl.cdiv",
-        "tl.full",
-        "tl.broadcast_to",
-        "tl.reshape",
-        "tl.trans",
-        "tl.where",
-        "tl.static_range",
-        "tl.atomic_add",
-    ),
-    *("cast.float32", "cast.float16", "cast.int32"),
-}
+    "tl.load.mask", "tl.load.2d", "tl.dot", "tl.dot.accumulate", "tl.exp", "tl.log", "tl.sqrt", "tl.maximum",
+    "tl.minimum", "tl.sum", "tl.max", "tl.min", "tl.program_id.x", "tl.program_id.y", "tl.program_id.z", "tl.arange",
+    "tl.cdiv", "tl.full", "tl.broadcast_to", "tl.reshape", "tl.trans", "tl.where", "tl.static_range", "tl.atomic_add",
+    "cast.float32", "cast.float16", "cast.int32",
+}  # fmt: skip
 ALL = (*FLOATS, *INTEGERS, "bool", *FLOAT8)  # every dtype that torch and the language share
 
 

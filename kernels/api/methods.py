@@ -18,12 +18,10 @@ from portability.kernels.api._probe import (
     powers,
     probe,
     store_block,
-    zeros,
 )
 
 method = partial(called, group="methods", relative=0.0, dtypes=("float32",))
 rows = partial(method, rows=ROWS)
-atomic = partial(probe, group="methods", relative=0.0, dtypes=("int32",), BLOCK=BLOCK)
 
 SPREAD, POSITIVE = between(-4.0, 4.0), between(0.25, 4.0)
 BINS = 16
@@ -33,41 +31,6 @@ BINS = 16
 def elementwise_kernel(x_ptr, out_ptr, NAME: tl.constexpr, BLOCK: tl.constexpr):
     """out = x.NAME()."""
     store_block(out_ptr, getattr(load_block(x_ptr, 0, BLOCK), NAME)())
-
-
-@triton.jit
-def update_kernel(x_ptr, out_ptr, NAME: tl.constexpr, BLOCK: tl.constexpr):
-    """out = NAME(out, x), with NAME a method of the pointers."""
-    offsets = tl.arange(0, BLOCK)
-    getattr(out_ptr + offsets, NAME)(tl.load(x_ptr + offsets))
-
-
-@triton.jit
-def swap_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
-    """out = x where out is 0, which it is everywhere."""
-    offsets = tl.arange(0, BLOCK)
-    (out_ptr + offsets).atomic_cas(tl.zeros((BLOCK,), tl.int32), tl.load(x_ptr + offsets))
-
-
-@triton.jit
-def atomic_load_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
-    offsets = tl.arange(0, BLOCK)
-    tl.store(out_ptr + offsets, (x_ptr + offsets).atomic_load())
-
-
-@triton.jit
-def atomic_poll_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
-    """out = whether x became what it is already."""
-    offsets = tl.arange(0, BLOCK)
-    tl.store(out_ptr + offsets, (x_ptr + offsets).atomic_poll(tl.load(x_ptr + offsets)).to(tl.int32))
-
-
-@triton.jit
-def advance_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
-    """The second half of x, through a block pointer."""
-    HALF: tl.constexpr = BLOCK // 2
-    half = tl.make_block_ptr(x_ptr, (BLOCK,), (1,), (0,), (HALF,), (0,))
-    tl.store(out_ptr + tl.arange(0, HALF), tl.load(half.advance((HALF,))))
 
 
 @triton.jit
@@ -241,14 +204,6 @@ def elementwise(name, reference, **more):
     return probe(f"tensor.{name}", elementwise_kernel, reference, group="methods", NAME=name, BLOCK=BLOCK, **more)
 
 
-def update(name, reference):
-    """The probe of an atomic method on memory that holds 5."""
-    return atomic(
-        f"tensor.{name}", update_kernel, lambda x: reference(torch.full_like(x, 5), x),
-        out=lambda x: torch.full_like(x, 5), NAME=name,
-    )  # fmt: skip
-
-
 def indexed(draw):
     """A block, and for each place of it another to take from."""
     return draw.normal(BLOCK), draw.integers(BLOCK, low=0, high=BLOCK, dtype=torch.int32)
@@ -286,19 +241,6 @@ CASES = [
     rows("tensor.cumprod", cumprod, lambda x: x.cumprod(1), inputs=powers(ROWS)),
     rows("tensor.xor_sum", xor_sum, folded(torch.bitwise_xor), out=empty(ROWS), dtypes=("int32",)),
     rows("tensor.reduce_or", reduce_or, folded(torch.bitwise_or), out=empty(ROWS), dtypes=("int32",)),
-    update("atomic_add", torch.add),
-    update("atomic_max", torch.maximum),
-    update("atomic_min", torch.minimum),
-    update("atomic_and", torch.bitwise_and),
-    update("atomic_or", torch.bitwise_or),
-    update("atomic_xor", torch.bitwise_xor),
-    update("atomic_xchg", lambda _, x: x),
-    update("atomic_store", lambda _, x: x),
-    update("store", lambda _, x: x),
-    atomic("tensor.atomic_cas", swap_kernel, torch.clone, out=zeros(BLOCK)),
-    atomic("tensor.atomic_load", atomic_load_kernel, torch.clone),
-    atomic("tensor.atomic_poll", atomic_poll_kernel, torch.ones_like),
-    atomic("tensor.advance", advance_kernel, lambda x: x[BLOCK // 2 :], out=empty(BLOCK // 2), dtypes=F32),
     method("tensor.broadcast_to", broadcast_to, lambda x: x.expand(4, BLOCK), out=empty(4, BLOCK)),
     method("tensor.cast", cast, torch.clone, out=empty(BLOCK, dtype=torch.float16)),
     method("tensor.to", to, torch.clone, out=empty(BLOCK, dtype=torch.float16)),

@@ -1,4 +1,4 @@
-"""Python's operators on tensors: plain, reflected, of mixed dtypes, chained.
+"""Python's arithmetic on tensors, and the dtype of what it gives.
 
 Integers divide as C does: the quotient is rounded towards zero, and the remainder has the sign of the dividend.
 """
@@ -15,7 +15,6 @@ operator = partial(called, group="operators", arity=2)
 
 DTYPES = ("float32", "bfloat16", "int32", "uint8")
 INTEGER = ("int32", "int8", "uint32")
-BOOL = empty(BLOCK, dtype=torch.bool)
 
 
 @triton.jit
@@ -59,11 +58,6 @@ def invert(x):
 
 
 @triton.jit
-def not_(x):
-    return not x
-
-
-@triton.jit
 def and_(x, y):
     return x & y
 
@@ -86,179 +80,6 @@ def lshift(x, y):
 @triton.jit
 def rshift(x, y):
     return x >> y
-
-
-@triton.jit
-def lt(x, y):
-    return x < y
-
-
-@triton.jit
-def le(x, y):
-    return x <= y
-
-
-@triton.jit
-def gt(x, y):
-    return x > y
-
-
-@triton.jit
-def ge(x, y):
-    return x >= y
-
-
-@triton.jit
-def eq(x, y):
-    return x == y
-
-
-@triton.jit
-def ne(x, y):
-    return x != y
-
-
-@triton.jit
-def radd(x):
-    return 7 + x
-
-
-@triton.jit
-def rsub(x):
-    return 7 - x
-
-
-@triton.jit
-def rmul(x):
-    return 7 * x
-
-
-@triton.jit
-def rtruediv(x):
-    return 7 / x
-
-
-@triton.jit
-def rfloordiv(x):
-    return 7 // x
-
-
-@triton.jit
-def rmod(x):
-    return 7 % x
-
-
-@triton.jit
-def rand(x):
-    return 7 & x
-
-
-@triton.jit
-def ror(x):
-    return 7 | x
-
-
-@triton.jit
-def rxor(x):
-    return 7 ^ x
-
-
-@triton.jit
-def rlshift(x):
-    return 7 << x
-
-
-@triton.jit
-def rrshift(x):
-    return 100 >> x
-
-
-@triton.jit
-def rlt(x):
-    return 2 < x  # noqa: SIM300 (reflected is what is meant)
-
-
-@triton.jit
-def rle(x):
-    return 2 <= x  # noqa: SIM300
-
-
-@triton.jit
-def rgt(x):
-    return 2 > x  # noqa: SIM300
-
-
-@triton.jit
-def rge(x):
-    return 2 >= x  # noqa: SIM300
-
-
-@triton.jit
-def req(x):
-    return 2 == x  # noqa: SIM300
-
-
-@triton.jit
-def rne(x):
-    return 2 != x  # noqa: SIM300
-
-
-@triton.jit
-def logical_and(x, y):
-    return x > 0 and y > 0
-
-
-@triton.jit
-def logical_or(x, y):
-    return x > 0 or y > 0
-
-
-@triton.jit
-def chained(x, y):
-    return 0 < x < y
-
-
-@triton.jit
-def in_place(x, y):
-    x += y
-    x *= 2
-    x -= y
-    return x
-
-
-@triton.jit
-def ternary(x, y):
-    return x if x.numel > 1 else y
-
-
-@triton.jit
-def power(x, y):
-    return x**2 + y
-
-
-@triton.jit
-def matmul(x, y):
-    return x @ y
-
-
-@triton.jit
-def python_abs(x):
-    return abs(x)
-
-
-@triton.jit
-def python_max(x, y):
-    return max(x, y)
-
-
-@triton.jit
-def python_min(x, y):
-    return min(x, y)
-
-
-@triton.jit
-def python_float(x):
-    return x + float("inf")
 
 
 @triton.jit
@@ -299,9 +120,6 @@ def shifts(draw, count=2):
     return (draw.integers(BLOCK), draw.integers(BLOCK, low=0, high=5))[-count:]
 
 
-one_nonzero, one_shift = partial(nonzero, count=1), partial(shifts, count=1)
-
-
 def whole(operation):
     """`operation` in a dtype in which torch computes, and back."""
     return lambda *tensors: operation(*map(wide, tensors)).to(tensors[0].dtype)
@@ -333,32 +151,6 @@ BINARY = {
     "lshift": (lshift, left, INTEGER, {"inputs": shifts}),
     "rshift": (rshift, logical_right, INTEGER, {"inputs": shifts}),
 }
-COMPARISONS = {
-    "lt": (lt, torch.lt), "le": (le, torch.le), "gt": (gt, torch.gt), "ge": (ge, torch.ge), "eq": (eq, torch.eq),
-    "ne": (ne, torch.ne),
-}  # fmt: skip
-REFLECTED = {
-    "radd": (radd, lambda x: 7 + x, ("float32", "int32"), {"absolute": 1.0}),
-    "rsub": (rsub, lambda x: 7 - x, ("float32", "int32"), {"absolute": 1.0}),
-    "rmul": (rmul, lambda x: 7 * x, ("float32", "int32"), {}),
-    "rtruediv": (rtruediv, lambda x: 7 / x, ("float32",), {"inputs": one_nonzero}),
-    "rfloordiv": (
-        rfloordiv,
-        lambda x: quotient(torch.full_like(x, 7), x),
-        ("int32",),
-        {"inputs": one_nonzero},
-    ),
-    "rmod": (rmod, lambda x: torch.full_like(x, 7).fmod(x), ("int32",), {"inputs": one_nonzero}),
-    "rand": (rand, lambda x: 7 & x, ("int32",), {}),
-    "ror": (ror, lambda x: 7 | x, ("int32",), {}),
-    "rxor": (rxor, lambda x: 7 ^ x, ("int32",), {}),
-    "rlshift": (rlshift, lambda x: 7 << x, ("int32",), {"inputs": one_shift}),
-    "rrshift": (rrshift, lambda x: 100 >> x, ("int32",), {"inputs": one_shift}),
-}
-REFLECTED_COMPARISONS = {
-    "rlt": (rlt, lambda x: 2 < x), "rle": (rle, lambda x: 2 <= x), "rgt": (rgt, lambda x: 2 > x),  # noqa: SIM300
-    "rge": (rge, lambda x: 2 >= x), "req": (req, lambda x: 2 == x), "rne": (rne, lambda x: 2 != x),  # noqa: SIM300
-}  # fmt: skip
 # The dtype of a sum of two dtypes: the wider kind, the wider number, and the unsigned one of two of a width.
 PROMOTIONS = (
     ("int8", "int32", "int32"), ("int8", "uint8", "uint8"), ("int32", "uint32", "uint32"), ("uint8", "int64", "int64"),
@@ -394,24 +186,6 @@ CASES = [
         operator(f"tensor.__{name}__", function, whole(reference), name=f"operator.{name}", dtypes=dtypes, **more)
         for name, (function, reference, dtypes, more) in BINARY.items()
     ),
-    *(
-        operator(
-            f"tensor.__{name}__", function, lambda x, y, r=reference: r(wide(x), wide(y)), name=f"operator.{name}",
-            out=BOOL, dtypes=("float32", "int32"),
-        )
-        for name, (function, reference) in COMPARISONS.items()
-    ),
-    *(
-        operator(f"tensor.__{name}__", function, reference, name=f"operator.{name}", arity=1, dtypes=dtypes, **more)
-        for name, (function, reference, dtypes, more) in REFLECTED.items()
-    ),
-    *(
-        operator(
-            f"tensor.__{name}__", function, reference, name=f"operator.{name}", arity=1, out=BOOL,
-            dtypes=("int32",),
-        )
-        for name, (function, reference) in REFLECTED_COMPARISONS.items()
-    ),
     operator(
         "tensor.__truediv__", truediv, torch.div, name="operator.truediv", inputs=nonzero,
         dtypes=("float32", "float16", "bfloat16", "float64"),
@@ -427,29 +201,6 @@ CASES = [
     operator(
         "tensor.__invert__", invert, torch.bitwise_not, name="operator.invert", arity=1,
         dtypes=("int32", "int8", "bool"),
-    ),
-    operator(
-        "tensor.__not__", not_, lambda x: x == 0, name="operator.not", arity=1, out=BOOL, dtypes=("int32", "bool"),
-    ),
-    operator(
-        "operator.logical_and", logical_and, lambda x, y: (x > 0) & (y > 0), out=BOOL,
-        dtypes=("float32", "int32"),
-    ),
-    operator(
-        "operator.logical_or", logical_or, lambda x, y: (x > 0) | (y > 0), out=BOOL,
-        dtypes=("float32", "int32"),
-    ),
-    operator("operator.chained", chained, lambda x, y: (x > 0) & (x < y), out=BOOL, dtypes=("float32", "int32")),
-    operator("operator.in_place", in_place, lambda x, y: 2 * (x + y) - y, dtypes=("float32", "int32"), absolute=4.0),
-    operator("operator.ternary", ternary, lambda x, y: x, dtypes=("float32",), relative=0.0),
-    operator("operator.pow", power, lambda x, y: x**2 + y, dtypes=("float32", "int32"), absolute=4.0),
-    operator("operator.matmul", matmul, lambda x, y: x @ y, out=empty(), dtypes=("float32",), absolute=BLOCK),
-    operator("operator.abs", python_abs, torch.abs, arity=1, dtypes=("float32", "int32"), relative=0.0),
-    operator("operator.max", python_max, torch.maximum, dtypes=("float32", "int32"), relative=0.0),
-    operator("operator.min", python_min, torch.minimum, dtypes=("float32", "int32"), relative=0.0),
-    operator(
-        "operator.float", python_float, lambda x: x + float("inf"), arity=1, dtypes=("float32", "float16"),
-        relative=0.0,
     ),
     operator(
         "tensor.__add__", scalar_float, lambda x: x + 0.5, name="operator.add.scalar", arity=1,
