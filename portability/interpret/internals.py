@@ -7,8 +7,8 @@
   `fma_fp32` and `fma_fp64`; `triton._C.libtriton.ir`: the enumerations that the builder is called with.
 - `triton.language.semantic.TritonSemantic`: the front end, given the checked builder; `dot_scaled` and
   `_has_native_tma` are overridden.
-- `triton.language`: while a kernel runs, builtins (known by `is_builtin`) are bound to that front end in all its modules
-  and classes, and what the code generator handles itself (`range`, `reduce`, `multiple_of`, …) is replaced.
+- `triton.language`: while a kernel runs, builtins (known by `is_builtin`) are bound to that front end in all its
+  modules and classes, and what the code generator handles itself (`range`, `reduce`, `multiple_of`, …) is replaced.
 - `triton.runtime.jit`: `JITFunction.run` and `__call__` are replaced while a session is open; `.fn`, `.src`,
   `.raw_src`, `.starting_line_number`, `.params` and `.pre_run_hooks` are read; `TensorWrapper.base`.
 - `triton.runtime.autotuner`: `Autotuner.run` is replaced while a session is open; `.nargs`, `.arg_names`,

@@ -12,6 +12,7 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -89,7 +90,7 @@ class Language:
 
     def bind(self, builtin: Callable[..., Any]) -> Callable[..., Any]:
         """Return a builtin that is given the front end, or one that does not ask for it."""
-        if "_semantic" not in inspect.signature(builtin).parameters:
+        if not _asks_for_front_end(builtin):
             return builtin
         found = self._bound.get(id(builtin))
         if found is None:
@@ -137,13 +138,11 @@ class Language:
 
     def _replaced(self) -> Iterator[tuple[Any, str, Any]]:
         """Yield every attribute of the language that a running kernel needs otherwise, later ones on top."""
-        for holder in (*language_modules(), *_classes()):
-            for name, member in list(vars(holder).items()):
-                if inspect.isfunction(member) and is_builtin(member):
-                    yield holder, name, self.bind(member)
+        for holder, name, member in language_builtins():
+            yield holder, name, self.bind(member)
         for name, member in list(vars(tl.tensor).items()):
             if isinstance(member, JITFunction):  # x.sum(): a class does not bind a JITFunction to its instance
-                yield tl.tensor, name, _method(self.function(member))
+                yield tl.tensor, name, self._method(member)
         for name, member in list(vars(libdevice).items()):
             if inspect.isfunction(member) and member.__module__ == libdevice.__name__:
                 yield libdevice, name, emulated(name, self.bind)
@@ -154,6 +153,9 @@ class Language:
                     yield module, name, new
         for name in ("reduce", "associative_scan"):
             yield tl.tensor, name, _method(self._functions_of_compiler()[name])
+
+    def _method(self, jit: Any) -> Callable[..., Any]:
+        return lambda *args, **kwargs: self.function(jit)(*args, **kwargs)  # noqa: PLW0108 - rewritten on use
 
     def _scalars(self) -> Iterator[tuple[Any, str, Any]]:
         """What Python asks of a tensor or type, and the compiler answers by other means."""
@@ -195,6 +197,22 @@ def language_modules() -> list[ModuleType]:
     modules = [m for name, m in sorted(sys.modules.items()) if m and _of_language(name)]
     modules += [v for m in modules for v in vars(m).values() if inspect.ismodule(v) and _of_language(v.__name__)]
     return list({id(m): m for m in modules}.values())
+
+
+@cache
+def language_builtins() -> list[tuple[Any, str, Callable[..., Any]]]:
+    """Return every builtin of the language, with the module or class that holds it; the same for all sessions."""
+    return [
+        (holder, name, member)
+        for holder in (*language_modules(), *_classes())
+        for name, member in vars(holder).items()
+        if inspect.isfunction(member) and is_builtin(member) and _asks_for_front_end(member)
+    ]
+
+
+@cache
+def _asks_for_front_end(builtin: Callable[..., Any]) -> bool:
+    return "_semantic" in inspect.signature(builtin).parameters
 
 
 def _of_language(name: str) -> bool:

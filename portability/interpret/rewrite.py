@@ -125,12 +125,27 @@ def rewrite(jit: Any, runtime: Any, substitute: Callable[[Any], Any]) -> Callabl
     that were imported by name are bound to the front end there, and constants are taken out of their `tl.constexpr`.
     """
     function = jit.fn
+    cells = {RUNTIME: runtime, **_substituted(function, substitute, runtime)}
+    made: dict[str, Any] = {}
+    exec(_compiled(jit, tuple(cells)), function.__globals__, made)
+    rewritten = made["__factory__"](**cells)
+    rewritten.__defaults__, rewritten.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    return rewritten  # type: ignore[no-any-return]
+
+
+_codes: dict[tuple[int, str, tuple[str, ...]], tuple[Any, CodeType]] = {}  # kept alive with its function, by id
+
+
+def _compiled(jit: Any, cells: tuple[str, ...]) -> CodeType:
+    """Return the code of a factory that takes `cells` and returns the rewritten function; the same for all sessions."""
+    key = (id(jit), jit.src, cells)
+    if key in _codes:
+        return _codes[key][1]
+    function = jit.fn
     tree = ast.parse(jit.src)
-    header = next(i for i, line in enumerate(jit.raw_src) if line.lstrip().startswith("def "))
-    ast.increment_lineno(tree, jit.starting_line_number + header - 1)
+    ast.increment_lineno(tree, definition_line(jit) - 1)
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
-    cells = {RUNTIME: runtime, **_substituted(function, substitute, runtime)}
     constants = {name for name, value in function.__globals__.items() if isinstance(value, constexpr)}
     definition = Rewriter(constants | _constants(definition)).visit(definition)
     _bare(definition)
@@ -139,11 +154,15 @@ def rewrite(jit: Any, runtime: Any, substitute: Callable[[Any], Any]) -> Callabl
     assert isinstance(factory, ast.FunctionDef)
     factory.body.insert(0, definition)
     ast.fix_missing_locations(module)
-    made: dict[str, Any] = {}
-    exec(compile(module, function.__code__.co_filename, "exec"), function.__globals__, made)
-    rewritten = made["__factory__"](**cells)
-    rewritten.__defaults__, rewritten.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-    return rewritten  # type: ignore[no-any-return]
+    code = compile(module, function.__code__.co_filename, "exec")
+    _codes[key] = jit, code
+    return code
+
+
+def definition_line(jit: Any) -> int:
+    """Return the line of a JITFunction's `def`, below its decorators."""
+    above = next(i for i, line in enumerate(jit.raw_src) if line.lstrip().startswith("def "))
+    return int(jit.starting_line_number) + above
 
 
 def _bare(definition: ast.FunctionDef) -> None:

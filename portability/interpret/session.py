@@ -18,6 +18,7 @@ from portability.interpret.builder import CheckedBuilder
 from portability.interpret.internals import Autotuner, InterpreterError, JITFunction
 from portability.interpret.language import Language
 from portability.interpret.report import Report, SpinTimeout, Unsupported, raised_at, written
+from portability.interpret.rewrite import definition_line
 from portability.interpret.targets import Targets
 from portability.interpret.trace import Trace
 from portability.model import Outcome, Target
@@ -106,11 +107,10 @@ class Interpretation(Session):
 
     def _record(self, jit: Any, arguments: dict[str, Any], options: dict[str, Any], grid: tuple[int, ...]) -> Launch:
         constants = {p.name: arguments[p.name] for p in jit.params if p.is_constexpr}
-        header = next(i for i, line in enumerate(jit.raw_src) if line.lstrip().startswith("def "))
         return Launch(
             kernel=jit.fn.__qualname__,
             file=written((jit.fn.__code__.co_filename, 0)).rpartition(":")[0],
-            line=jit.starting_line_number + header,
+            line=definition_line(jit),
             constants=constants,
             options=options,
             grid=grid,
