@@ -164,7 +164,7 @@ class Calls:
         finite = filler is not None and filler.number is not None and abs(filler.number) < _HUGE
         lanes = frozenset({Undefined(node, axes)}) if axes and other is None else frozenset()
         loaded = Value(
-            dims=pointer.dims, kinds=frozenset({"load"}), raw=True, undefined=lanes,
+            dims=pointer.dims, kinds=frozenset({"load"}), raw=True, kept=True, undefined=lanes,
             filled=axes if finite else NOTHING, loads=frozenset({access.text}),
         )  # fmt: skip
         return loaded if lanes else loaded.inside()  # as an index, every lane has a value that was given
@@ -220,7 +220,8 @@ class Calls:
             return UNKNOWN
         condition, first, second = (self.flow.value(a) for a in args)
         out = combined([first, second])
-        out = replace(out, dims=broadcast(condition.dims, first.dims, second.dims))
+        chosen = all(v.kept or not v.loads for v in (first, second))
+        out = replace(out, dims=broadcast(condition.dims, first.dims, second.dims), kept=chosen)
         if condition.scalar:
             return out
         out = replace(out, filled=NOTHING, undefined=frozenset())

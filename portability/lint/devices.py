@@ -128,31 +128,40 @@ def add(x, y):
 """,
 )
 def is_cuda(source: Source) -> Iterator[Hit]:
-    """A wrapper refuses, or leaves aside, tensors that are not on a CUDA device.
+    """A wrapper refuses tensors that are not on a CUDA device.
 
     `is_cuda` is false for an NPU and under the interpreter, where the kernel could run. Check that the inputs share
-    one device, not which kind it is.
+    one device, not which kind it is. A branch that does the work in another way is not reported.
     """
-    lines: set[int] = set()
     for node in source.nodes:
         if in_main(source, node):
             continue
-        if isinstance(node, ast.Attribute) and node.attr == "is_cuda" and node.lineno not in lines:
-            if source.names.resolve(node).startswith("triton."):
-                continue  # asks for the target, in order to branch
-            lines.add(node.lineno)
-            yield Hit(node, f"{ast.unparse(node)} is true on CUDA alone; check that the inputs share one device")
-        elif isinstance(node, ast.Assert):
-            yield from (Hit(t, _only(t)) for t in _cuda_tests(node.test, ast.Eq))
-        elif isinstance(node, ast.If) and isinstance(node.body[0], ast.Raise):
-            yield from (Hit(t, _only(t)) for t in _cuda_tests(node.test, ast.NotEq))
+        if isinstance(node, ast.Assert):
+            yield from (Hit(t, _only(t)) for t in [*_attributes(source, node.test), *_tests(node.test, ast.Eq)][:1])
+        elif isinstance(node, ast.If) and _refuses(node):
+            yield from (Hit(t, _only(t)) for t in [*_attributes(source, node.test), *_tests(node.test, ast.NotEq)][:1])
+
+
+def _refuses(node: ast.If) -> bool:
+    """Return whether one arm of a branch raises, or there is nothing but the one arm: another device gets nothing."""
+    arms = [*node.body, *node.orelse]
+    if any(isinstance(s, ast.Raise) for s in arms):
+        return True
+    return not node.orelse and not isinstance(node.body[-1], ast.Return)
+
+
+def _attributes(source: Source, test: ast.expr) -> list[ast.expr]:
+    """Uses of `is_cuda` as a tensor's; `tl.target_info.is_cuda` asks for the target, in order to branch."""
+    found = [n for n in ast.walk(test) if isinstance(n, ast.Attribute) and n.attr == "is_cuda"]
+    return [n for n in found if not source.names.resolve(n).startswith("triton.")]
 
 
 def _only(test: ast.expr) -> str:
     return f"{ast.unparse(test)} refuses other devices; check that the inputs share one device"
 
 
-def _cuda_tests(test: ast.expr, operator: type[ast.cmpop]) -> Iterator[ast.expr]:
+def _tests(test: ast.expr, operator: type[ast.cmpop]) -> Iterator[ast.expr]:
+    """Comparisons of a device's type with "cuda"."""
     for node in ast.walk(test):
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], operator):
             left, right = ast.unparse(node.left), node.comparators[0]
@@ -195,5 +204,7 @@ def torch_cuda_module(source: Source) -> Iterator[Hit]:
             continue
         if node.attr in ("is_available", "amp") or node.attr[:1].isupper() or node.attr.startswith("is_"):
             continue  # asks, or names a type
-        if not is_guarded(source, node) and not in_main(source, node):
+        function = source.function_of(node)
+        passed_on = function is not None and function.name == node.attr  # asked by those who know that it is there
+        if not (passed_on or is_guarded(source, node) or in_main(source, node)):
             yield Hit(node, f"torch.cuda.{node.attr} raises where there is no CUDA device; ask torch.get_device_module")

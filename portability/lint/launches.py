@@ -103,7 +103,8 @@ class Launches:
             if tuning.kernel is kernel:
                 places += [v for c in tuning.configs for v in _config_values(c, parameter)]
         declared = kernel.parameter(parameter)
-        if declared is not None and declared.default is not None:
+        given = len(places) == len(self.of(kernel)) > 0
+        if declared is not None and declared.default is not None and not given:
             places.append(declared.default)
         for place in places:
             value = self.source.constants.literal(place)

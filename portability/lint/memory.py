@@ -17,7 +17,7 @@ _SMALL = re.compile(
     r"|lse|scores?|sums?|stats?|buf\w*|workspace|mid\w*)(_|$)",
     re.IGNORECASE,
 )
-_COUNT = re.compile(r"\b(num_|n_blocks|bins?_|\w*num_blocks|\w*_parts?\b|part_)", re.IGNORECASE)
+_COUNT = re.compile(r"\b(num_|n_blocks|bins?_|\w*num_blocks|\w*_parts?\b|part_|\w+_per_)", re.IGNORECASE)
 _HEAD = re.compile(r"(\w*head\w*|\w+_h|h|h_?idx)$", re.IGNORECASE)  # a token's heads lie close together
 _ROW = re.compile(r"row|token|batch|_b?m\b|\brm\b|\bm\b", re.IGNORECASE)  # columns of a block lie close together
 _STRIDE = re.compile(r"stride|pitch|\bld\w?\b|numel|size", re.IGNORECASE)

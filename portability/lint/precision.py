@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from portability.lint.branches import is_guarded
@@ -166,9 +167,15 @@ def float8_family(source: Source) -> Iterator[Hit]:
         compared = {n for c in source.nodes_of(kernel) if isinstance(c, ast.Compare) for n in ast.walk(c)}
         for node in source.nodes_of(kernel):
             name = source.names.language(node) if isinstance(node, (ast.Attribute, ast.Name)) else ""
-            if name in _FLOAT8 and node not in compared and not is_guarded(source, node):
+            if name in _FLOAT8 and not (node in compared or _is_asked_for(source, node) or is_guarded(source, node)):
                 refused = ", ".join(_FLOAT8[name])
                 yield Hit(node, f"{name} is refused on {refused}; take the dtype from the tensor", _FLOAT8[name])
+
+
+def _is_asked_for(source: Source, node: ast.AST) -> bool:
+    """Return whether the place is reached only where the caller chose a float8 format."""
+    tests = (ast.unparse(a.test) for a in source.ancestors(node) if isinstance(a, (ast.If, ast.IfExp)))
+    return any(re.search(r"fp8|float8|e4m3|e5m2|fnuz", test, re.IGNORECASE) for test in tests)
 
 
 @rule(

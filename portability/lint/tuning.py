@@ -177,4 +177,6 @@ def _under_constant(source: Source, kernel: Kernel, node: ast.AST) -> bool:
 
 
 def _accumulates(access: Access) -> bool:
-    return access.name == "atomic_add" or (access.name == "store" and access.text in access.value.loads)
+    """Return whether a second launch would leave something else: a value that is put back, or replaced, stays."""
+    updates = access.name == "store" and access.text in access.value.loads and not access.value.kept
+    return access.name == "atomic_add" or updates

@@ -43,6 +43,7 @@ class Value:
     number: float | int | None = None
     steps: frozenset[str] = frozenset()  # what a program's or a loop's index was multiplied with, as written
     raw: bool = False  # as it was loaded, neither cast nor computed with
+    kept: bool = False  # nothing but a choice between what was loaded and constants
     undefined: frozenset[Undefined] = frozenset()
     filled: Dim = NOTHING  # axes along which a load put a finite number past the end
     exponential: bool = False  # of exp or exp2
@@ -72,7 +73,7 @@ class Value:
 
     def mapped(self, **changes: object) -> Value:
         """The same axes after an operation on every element."""
-        plain = replace(self, raw=False, base="", number=None, product=None, steps=frozenset())
+        plain = replace(self, raw=False, kept=False, base="", number=None, product=None, steps=frozenset())
         return replace(plain, **changes)  # type: ignore[arg-type]
 
     def inside(self) -> Value:
@@ -152,6 +153,7 @@ def join(a: Value, b: Value) -> Value:
         steps=a.steps | b.steps,
         number=a.number if a.number == b.number else None,
         raw=a.raw and b.raw,
+        kept=a.kept and b.kept,
         undefined=a.undefined | b.undefined,
         filled=a.filled & b.filled,  # a select in one branch is taken to cover the other, as tail branches do
         exponential=a.exponential and b.exponential,

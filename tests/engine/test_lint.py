@@ -231,6 +231,29 @@ tl.store(y_ptr + rows, total, mask=rows < n)
         pytest.param(
             "import triton.language as tl\nif hasattr(tl, 'ones'):\n    ones = tl.ones\n", id="a name that is asked for"
         ),
+        pytest.param(
+            "import torch, triton\ndef f(x):\n    if not x.is_cuda:\n        return torch.exp(x)\n    return x\n",
+            id="another way for other devices",
+        ),
+        pytest.param(
+            "import torch, triton\ndef get_device_name(i):\n    return torch.cuda.get_device_name(i)\n",
+            id="a question that is passed on",
+        ),
+        pytest.param(
+            body(
+                "x = tl.load(x_ptr)\nif FORMAT == 'fp8e4nv':\n    x = x.to(tl.float8e4nv)\ntl.store(y_ptr, x)",
+                "x_ptr, y_ptr, FORMAT: tl.constexpr",
+            ),
+            id="a float8 format that the caller chose",
+        ),
+        pytest.param(
+            "import triton\nimport triton.language as tl\n"
+            "@triton.autotune(configs=[triton.Config({'B': 64}, 4), triton.Config({'B': 128}, 4)], key=[])\n"
+            "@triton.jit\ndef fill_kernel(x_ptr, m_ptr, n, B: tl.constexpr):\n"
+            "    o = tl.program_id(0) * B + tl.arange(0, B)\n    x = tl.load(x_ptr + o, mask=o < n)\n"
+            "    m = tl.load(m_ptr + o, mask=o < n)\n    tl.store(x_ptr + o, tl.where(m, 0.0, x), mask=o < n)\n",
+            id="an update that a second launch does not change",
+        ),
         pytest.param("import torch\nx = torch.empty(3, device='cuda')\n", id="a file without Triton"),
     ],
 )
