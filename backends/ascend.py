@@ -69,7 +69,7 @@ class AscendSession(Session):
             shared_limit=self.limits.buffers.get("UB"),
             buffers={k: v for k, v in plan.buffers.items() if k != "UB"},
             matrix="cube" if core != "aiv" else "scalar",
-            hash=launch.hash,
+            hash=launch.hash[:16],
             config=launch.config,
         )
 

@@ -95,6 +95,10 @@ class Session:
     that differ between two executions are a fault, and the caller judges which.
     """
 
+    ordered = False  # whether `order` alone decides in which order programs run
+    trace = False  # whether conflicting accesses are explained, where the session can
+    configs = "first"  # which configurations an autotuned kernel is launched with where nothing is timed, or "all"
+
     def __init__(self, target: Target) -> None:
         self.target = target
         self.launches: list[Launch] = []
@@ -110,6 +114,10 @@ class Session:
         """Prepare the next execution: `order` 0 is the natural order of programs, 1 reversed, 2 and more shuffled (a
         device keeps its own order); `poison` 0 and 1 fill undefined lanes and unwritten memory with different values.
         """
+
+    def undefined(self) -> list[Problem]:
+        """Return where values that nobody defined were stored in the last execution, where that is known."""
+        return []
 
     def synchronize(self) -> None:
         """Return when everything launched has ended; raises what the device reports."""

@@ -245,6 +245,6 @@ def resources(launch: Launch, limits: Limits) -> Resources | None:
         occupancy=fraction,
         occupancy_limit=bound,
         matrix=matrix_instruction(asm),
-        hash=launch.hash,
+        hash=launch.hash[:16],
         config=launch.config,
     )

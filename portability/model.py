@@ -292,8 +292,9 @@ def to_json(value: Any) -> Any:
         return {str(k): to_json(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_json(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has neither infinities nor NaN
+    if isinstance(value, float):
+        # JSON has neither infinities nor NaN; and nothing that is measured here has more than six digits.
+        return float(f"{value:.6g}") if math.isfinite(value) else str(value)
     return value
 
 

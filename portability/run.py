@@ -108,6 +108,7 @@ def _run(
     progress.stage = "open"
     with backend.open(target) as session, blocks_of(backend.name, target.id):
         progress.session = session
+        session.configs = "all"  # a device tries them all before it chooses, with what that does to its outputs
         if session.evidence.executes:
             outputs = _execute(progress, case, backend, target, sample, inputs, blocks)
         else:
@@ -219,26 +220,18 @@ class _Attempts:
         if same(first, second) or (not self.case.deterministic and right(first) and right(second)):
             return
         third = self.run(order=0, poison=1)
-        if not same(first, third) and same(second, third):
-            self._note(Outcome.UNDEFINED_VALUE, "undefined-value", [f"{_place(first, third)} follows what memory held that no one wrote"])
+        if not same(first, third) and (self.session.ordered or same(second, third)):
+            follows = f"{_place(first, third)} follows what memory held that no one wrote"
+            self._note(Outcome.UNDEFINED_VALUE, "undefined-value", [follows])
+            self.progress.problems += self.session.undefined()
         elif right(second) and right(third):
             if self.case.deterministic:
                 self._note(Outcome.NONDETERMINISTIC, "nondeterministic", [f"{_place(first, second)} differs in bits from run to run"])
         else:
-            self._note(Outcome.RACE, "race", [f"{_place(first, second)} depends on the order in which programs run", *self._traced()])
-
-    def _traced(self) -> list[str]:
-        """Run once more under the session's tracing, where it has one, to name the two programs."""
-        if not hasattr(self.session, "trace"):
-            return []
-        known = len(self.session.problems)
-        self.session.trace = True
-        self.run(order=0, poison=0)
-        self.session.trace = False
-        found = self.session.problems[known:]
-        for problem in found:
-            self.progress.problems.append(problem)
-        return []
+            self._note(Outcome.RACE, "race", [f"{_place(first, second)} depends on the order in which programs run"])
+            self.session.trace = True  # once more, to name the two programs
+            self.run(order=0, poison=0)
+            self.session.trace = False
 
     def _note(self, outcome: Outcome, code: str, messages: Sequence[str]) -> None:
         for message in messages:

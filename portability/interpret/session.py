@@ -44,6 +44,8 @@ class Interpretation(Session):
     trace            whether races are explained
     """
 
+    ordered = True
+
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         self.program_seconds = 10.0
