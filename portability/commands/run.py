@@ -55,7 +55,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _options(args: argparse.Namespace, results: Path, matrix: Path) -> list[str]:
-    made = ["-q", "--no-header", "--tb=line", "-rN", f"--rootdir={matrix.resolve().parent}", "-p", "no:cacheprovider"]
+    made = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # this package is imported before pytest starts
+    made += ["-q", "--no-header", "--tb=line", "-rN", f"--rootdir={matrix.resolve().parent}", "-p", "no:cacheprovider"]
     made += [f"-n{args.n}"] if args.n != "0" else []
     made += [f"--resume={results}"] if args.resume else [f"--results={results}"]
     for name in ("backend", "target", "dtype"):
