@@ -25,6 +25,7 @@ from typing import Any
 from portability import environments
 from portability.environments import Environment
 from portability.model import Cell, Evidence, Observation, Outcome, Target, from_json, to_json
+from portability.paths import without_paths
 
 PACKAGE_PARENT = Path(__file__).resolve().parent.parent
 TEMPORARY = "PORTABILITY_RUNNER_TEMP"  # told to a runner: where its children leave word of where they are
@@ -93,7 +94,7 @@ class Runner:
             stage = stage if evidence.executes else "compile"
             versions, blocks = dict(target.versions), dict(request["blocks"])
             return Observation(
-                cell, evidence, outcome, stage, str(error), line, blocks=blocks, blocks_from=request.get("blocks_from", ""),
+                cell, evidence, outcome, stage, without_paths(str(error)), line, blocks=blocks, blocks_from=request.get("blocks_from", ""),
                 versions=versions, device=target.device, when=time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
             )  # fmt: skip
 

@@ -16,6 +16,7 @@ from typing import Any
 from portability.backend import Backend, Launch, Problem, Session, blocks_of, check_launch
 from portability.kernel import Blocks, Draw, Inputs, KernelCase, Sample, relative
 from portability.model import Accuracy, Cell, Finding, Observation, Outcome, Resources, Target, Timing
+from portability.paths import without_paths
 
 DETAIL_LINES = 12  # enough for an error and its cause; the whole is in the log of the run
 
@@ -377,7 +378,7 @@ def _observation(
         evidence=target.evidence,
         outcome=worst.outcome if worst else Outcome.PASS,
         stage=progress.stage if worst else "",
-        detail="\n".join("\n".join(dict.fromkeys(p.message for p in problems)).splitlines()[:DETAIL_LINES]),
+        detail=_detail(problems, root),
         line=_relative_line(worst.line, root) if worst else "",
         warnings=tuple(dict.fromkeys(replace(w, line=_relative_line(w.line, root)) for w in warnings)),
         accuracy=progress.accuracy,
@@ -393,6 +394,11 @@ def _observation(
         device=progress.device,
         when=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )  # fmt: skip
+
+
+def _detail(problems: Sequence[Problem], root: Path) -> str:
+    lines = "\n".join(dict.fromkeys(p.message for p in problems)).splitlines()
+    return without_paths("\n".join(lines[:DETAIL_LINES]), root)
 
 
 def _resources(session: Session | None, launches: Sequence[Launch]) -> tuple[Resources, ...]:

@@ -1,0 +1,24 @@
+"""Texts without the paths of one machine: what is recorded is read on others."""
+
+from __future__ import annotations
+
+import os
+import re
+import site
+import sys
+import tempfile
+from pathlib import Path
+
+# A folder that a runner or a cell made for itself, whatever lies before it.
+OWN = re.compile(r"/[^\s'\":]*/(?:cell|runner)-[A-Za-z0-9_]+/")
+
+
+def without_paths(text: str, root: str | Path = ".") -> str:
+    """Return `text` with its paths relative to the project, to the packages, or to the temporary folder."""
+    text = OWN.sub("", text)
+    package = Path(__file__).resolve().parent.parent
+    prefixes = {str(Path(root).resolve()), str(package), os.getcwd(), tempfile.gettempdir(), sys.prefix}
+    prefixes |= set(site.getsitepackages()) | {str(Path(sys.executable).resolve().parent.parent), str(Path.home())}
+    for prefix in sorted(prefixes - {"/", ""}, key=len, reverse=True):
+        text = text.replace(prefix + "/", "")
+    return text
