@@ -42,7 +42,8 @@ def main() -> int:
         rounds = [measure(folder, chosen) for _ in range(args.rounds)]
     loop, harness = (statistics.median(r[i] for r in rounds) for i in (0, 1))
     ratios = sorted(r[1] / r[0] for r in rounds)
-    print(f"{len(chosen)} cells: bare loop {loop:.2f} s, harness {harness:.2f} s, {1e3 * harness / len(chosen):.0f} ms a cell")
+    each = 1e3 * harness / len(chosen)
+    print(f"{len(chosen)} cells: bare loop {loop:.2f} s, harness {harness:.2f} s, {each:.0f} ms a cell")
     print(f"ratio {statistics.median(ratios):.3f} (from {ratios[0]:.3f} to {ratios[-1]:.3f} in {args.rounds} rounds)")
     return 0
 
@@ -51,7 +52,11 @@ def select(folder: Path, kernels: list[str], targets: Any) -> list[dict[str, Any
     """Return the cells with what the runner needs to run them."""
     harness = Harness(Matrix(), folder, Path.cwd(), {})
     selection = Selection(tuple(kernels), targets=tuple(targets), samples=Samples.QUICK)
-    found = [c for c in cells(harness.catalogue, harness.matrix, selection, harness.adapters) if not harness.catalogue.case(c.kernel).group]
+    found = [
+        c
+        for c in cells(harness.catalogue, harness.matrix, selection, harness.adapters)
+        if not harness.catalogue.case(c.kernel).group
+    ]
     chosen = [c for c in found if harness.catalogue.target(c).evidence is Evidence.COMPILED]
     passing = [c for c in chosen if harness.run(c).outcome == "pass"]  # a refused cell has no compile to compare with
     harness.close()
@@ -106,7 +111,9 @@ def bare(request: dict[str, Any]) -> float:
             blocks, _ = catalogues.blocks_of(cell, known.case(cell.kernel), Matrix(), adapters, target)
             import torch
 
-            inputs = _inputs(cases[cell.kernel], cases[cell.kernel].sample(cell.sample), getattr(torch, cell.dtype), blocks, 0)
+            inputs = _inputs(
+                cases[cell.kernel], cases[cell.kernel].sample(cell.sample), getattr(torch, cell.dtype), blocks, 0
+            )
             with adapters[target.backend].open(target) as session:
                 cases[cell.kernel].operator(*inputs, blocks=blocks)
             jobs += [(x.function, x.compiled.src, x.compiled.metadata.target, x.options) for x in session.launches]

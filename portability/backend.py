@@ -196,7 +196,7 @@ class Backend:
         return Path(inspect.getfile(type(self))).with_suffix(".toml")
 
     def device_target(self, ordinal: int) -> str:
-        """Return the target id of the device with torch's `ordinal`. Raises `LookupError` where this is not its backend."""
+        """Return the target id of torch's device `ordinal`. Raises `LookupError` where this is not its backend."""
         raise LookupError(f"{self.name} runs on no device here")
 
 
@@ -222,7 +222,9 @@ def check_launch(limits: Limits, launch: Launch) -> list[Problem]:
         refuse("threads", f"{launch.num_warps} warps of {limits.warp} are {threads} threads, at most {limits.threads}")
     along = grid[0] * threads
     if limits.grid_threads is not None and along > limits.grid_threads:
-        refuse("grid-threads", f"grid {launch.grid} of {threads} threads: {along} along x, at most {limits.grid_threads}")
+        refuse(
+            "grid-threads", f"grid {launch.grid} of {threads} threads: {along} along x, at most {limits.grid_threads}"
+        )
     return found
 
 
@@ -244,7 +246,9 @@ def discover(modules: tuple[str, ...] = ()) -> Mapping[str, Backend]:
     for name in dict.fromkeys(n for n in names if n != "portability.backends"):
         for backend in _adapters(name):
             if backend.name in found:
-                raise ValueError(f"backend {backend.name!r} is defined by {name} and by {type(found[backend.name]).__module__}")
+                raise ValueError(
+                    f"backend {backend.name!r} is defined by {name} and by {type(found[backend.name]).__module__}"
+                )
             found[backend.name] = backend
     return found
 
@@ -254,7 +258,9 @@ def _adapters(name: str) -> Iterator[Backend]:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:  # a module may raise anything while it is imported; it is named either way
-        raise ValueError(f"backend module {module_name!r} cannot be imported: {type(error).__name__}: {error}") from error
+        raise ValueError(
+            f"backend module {module_name!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     if attribute:
         yield getattr(module, attribute)()
         return
@@ -338,7 +344,7 @@ def blocks_of(backend: str, target: str) -> Iterator[None]:
 
 
 def resolve(kernel: str, device: Any, dtype: str) -> Blocks:
-    """Return the blocks of `kernel` for tensors of `dtype` on torch `device`: of the opened target, or of the adapter that owns the device."""
+    """Return the blocks of `kernel` for `dtype`: of the opened target, or of the adapter that owns `device`."""
     if _forced:
         return _resolve(kernel, *_forced[-1], dtype)
     for backend in discover().values():

@@ -21,10 +21,13 @@ def distinct(observations: Iterable[Observation]) -> dict[Place, set[str]]:
 def excess(observations: Iterable[Observation], cases: Iterable[CaseInfo]) -> Iterator[str]:
     """Yield a line for each case that needs more binaries than it allows: a size taken as a constant shows here."""
     most = {c.name: c.binaries for c in cases if c.binaries is not None}
-    for (kernel, dtype, target, _), hashes in sorted(distinct(o for o in observations if o.cell.kernel in most).items()):
+    for (kernel, dtype, target, _), hashes in sorted(
+        distinct(o for o in observations if o.cell.kernel in most).items()
+    ):
         allowed = most[kernel]
         if allowed is not None and len(hashes) > allowed:
-            yield f"{kernel}-{dtype}-{target}: {len(hashes)} distinct binaries over its samples, and it allows {allowed}"
+            counts = f"{len(hashes)} distinct binaries over its samples, and it allows {allowed}"
+            yield f"{kernel}-{dtype}-{target}: {counts}"
 
 
 def interpreted_right(observations: Iterable[Observation]) -> Iterator[str]:

@@ -27,9 +27,11 @@ class Catalogue:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def case(self, name: str) -> CaseInfo:
+        """Return the case of that name. Raises `StopIteration` for none."""
         return next(c for c in self.cases if c.name == name)
 
     def target(self, cell: Cell) -> Target:
+        """Return the target that a cell is for, in the cell's environment."""
         return next(t for t in self.targets if (t.id, t.environment) == (cell.target, cell.environment))
 
 
@@ -73,7 +75,7 @@ def check(selection: Selection, catalogue: Catalogue, adapters: Mapping[str, Bac
 def cells(catalogue: Catalogue, matrix: Matrix, selection: Selection, adapters: Mapping[str, Backend]) -> list[Cell]:
     """Return the cells that `selection` takes, those of one binary next to each other."""
     made: list[Cell] = []
-    targets = [t for t in catalogue.targets if _takes_target(matrix, selection, t)]
+    targets = [t for t in catalogue.targets if _takes_target(selection, t)]
     for case in catalogue.cases:
         if not _named(selection.kernels, case.name) or (case.group and not _takes_probe(case, selection)):
             continue
@@ -82,12 +84,16 @@ def cells(catalogue: Catalogue, matrix: Matrix, selection: Selection, adapters: 
                 for sample in _samples(case, dtype, target, selection):
                     made.append(Cell(case.name, dtype, sample, target.id, target.environment))
                 if target.evidence is Evidence.INTERPRETED and target.environment == DEFAULT_ENVIRONMENT:
-                    others = [t for t in targets if t.evidence is Evidence.COMPILED and t.environment == DEFAULT_ENVIRONMENT]
+                    others = [
+                        t for t in targets if t.evidence is Evidence.COMPILED and t.environment == DEFAULT_ENVIRONMENT
+                    ]
                     made += _with_blocks_of(others, case, dtype, target, matrix, selection, adapters)
     return made
 
 
-def blocks_of(cell: Cell, case: CaseInfo, matrix: Matrix, adapters: Mapping[str, Backend], target: Target) -> tuple[Blocks, str]:
+def blocks_of(
+    cell: Cell, case: CaseInfo, matrix: Matrix, adapters: Mapping[str, Backend], target: Target
+) -> tuple[Blocks, str]:
     """Return the blocks that a cell runs with, and where they came from."""
     borrowed = cell.sample.partition(AS)[2]
     name, backend = (borrowed, _owner(borrowed, adapters)) if borrowed else (cell.target, adapters[target.backend])
@@ -108,7 +114,7 @@ def _named(patterns: Sequence[str], name: str) -> bool:
     return not patterns or any(fnmatchcase(name, p) for p in patterns)
 
 
-def _takes_target(matrix: Matrix, selection: Selection, target: Target) -> bool:
+def _takes_target(selection: Selection, target: Target) -> bool:
     return _named(selection.backends, target.backend) and _named(selection.targets, target.id)
 
 
@@ -157,7 +163,9 @@ def _with_blocks_of(
     usable = [s for s in case.samples if not s.bench and (not s.dtypes or dtype in s.dtypes)]
     if not case.blocks or not usable or (dtype != case.dtypes[0] and selection.samples is not Samples.FULL):
         return []
-    own = look_up_blocks(adapters[target.backend], case.name, target.id, dtype, Blocks(dict(case.blocks)), matrix.blocks)
+    own = look_up_blocks(
+        adapters[target.backend], case.name, target.id, dtype, Blocks(dict(case.blocks)), matrix.blocks
+    )
     seen, made = {own.blocks}, []
     for other in others:
         entry = look_up_blocks(

@@ -7,7 +7,7 @@ An element may be off by at most
 where `chain` is the unfused torch computation at the cell's dtype on the CPU (so that the tolerance is equal for all
 targets; the factor 2 is flash-attention's), u the unit roundoff of the precision that the kernel accumulates in, and
 Σ|terms| the sum of the magnitudes that the element adds up. The second part covers another order of summation: a
-summation of n terms in any order errs by at most about n · u · Σ|terms| and by some √n · u · Σ|terms| in practice (Higham,
+sum of n terms in any order errs by at most about n · u · Σ|terms| and by some √n · u · Σ|terms| in practice (Higham,
 Accuracy and Stability of Numerical Algorithms, section 4.2); blocked and pairwise orders stay below C = 8.
 Integers and bool must be equal; NaN and infinities must agree position by position.
 """
@@ -86,12 +86,16 @@ def _expect(case: KernelCase, inputs: Sequence[Any], dtypes: Sequence[torch.dtyp
         magnitude = torch.nan_to_num(t.double().abs(), nan=0.0, posinf=0.0, neginf=0.0)
         tolerance = factor * (2 * largest + C * unit * magnitude)
         # An output is a number of its dtype: what rounding the exact result does is always allowed.
-        tolerance = torch.maximum(tolerance.expand_as(r), (_to_double(r.to(dtype)) - r).abs().nan_to_num(nan=0.0, posinf=0.0))
+        tolerance = torch.maximum(
+            tolerance.expand_as(r), (_to_double(r.to(dtype)) - r).abs().nan_to_num(nan=0.0, posinf=0.0)
+        )
         expected.append(Expected(r, tolerance))
     return expected
 
 
-def differ(expected: Expected, output: torch.Tensor, name: str) -> tuple[str, Accuracy | None]:
+def differ(  # noqa: PLR0911 - one return a kind of difference
+    expected: Expected, output: torch.Tensor, name: str
+) -> tuple[str, Accuracy | None]:
     """Return ("", accuracy) if `output` is within tolerance, else a message naming the worst element."""
     want = expected.values
     got = output.detach().to(want.device)
@@ -107,7 +111,9 @@ def differ(expected: Expected, output: torch.Tensor, name: str) -> tuple[str, Ac
     agree = (values == rounded) | (values.isnan() & rounded.isnan())
     misplaced = special & ~agree
     if bool(misplaced.any()):
-        message = _worst(name, misplaced, misplaced.double(), got, want) + " (NaN and infinities are compared by position)"
+        message = (
+            _worst(name, misplaced, misplaced.double(), got, want) + " (NaN and infinities are compared by position)"
+        )
         return message, Accuracy(float("inf"), 0.0, float("inf"))
     error = torch.where(special, 0.0, (values - want).abs())
     ratio = torch.where(error == 0, 0.0, error / expected.tolerance)
@@ -129,7 +135,9 @@ def _chain(case: KernelCase, inputs: Sequence[Any], count: int) -> tuple[torch.T
 
 def _on_magnitudes(case: KernelCase) -> Any:
     def terms(*inputs: Any) -> Any:
-        return case.reference(*(x.abs() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs))
+        return case.reference(
+            *(x.abs() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs)
+        )
 
     return terms
 

@@ -92,7 +92,9 @@ class Harness:
     def _ask_all(self) -> Catalogue:
         installed = environments.installed()
         apart = {b.environment for b in self.adapters.values()} - {DEFAULT_ENVIRONMENT}
-        elsewhere = {e: [b.name for b in self.adapters.values() if b.environment == e] for e in sorted(apart & set(installed))}
+        elsewhere = {
+            e: [b.name for b in self.adapters.values() if b.environment == e] for e in sorted(apart & set(installed))
+        }
         here = [b.name for b in self.adapters.values() if b.environment not in elsewhere]
         main = self._ask(DEFAULT_ENVIRONMENT, here)
         targets = list(main.targets)
@@ -195,6 +197,7 @@ class Server:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
+        """Take no more cells."""
         self._socket.close()
         self.path.unlink(missing_ok=True)
 
@@ -234,5 +237,6 @@ class Client:
         return from_json(Observation, json.loads(line))
 
     def close(self) -> None:
+        """Leave the device process."""
         self._pipe.close()
         self._socket.close()

@@ -1,7 +1,7 @@
 """Cells in pytest's own process (`--in-process`): a debugger stops in a kernel under the interpreter.
 
-What a runner isolates is not isolated here: a crash ends pytest. Variables of the shell are set aside first, as a runner
-would have them.
+What a runner isolates is not isolated here: a crash ends pytest. Variables of the shell are set aside first, as for a
+runner.
 """
 
 from __future__ import annotations

@@ -95,9 +95,7 @@ class Draw:
         values = torch.rand(shape, generator=self._generator, dtype=torch.float64) * (high - low) + low
         return values.to(torch.float32).to(dtype or self.dtype)
 
-    def integers(
-        self, *shape: int, low: int = -8, high: int = 9, dtype: torch.dtype | None = None
-    ) -> torch.Tensor:
+    def integers(self, *shape: int, low: int = -8, high: int = 9, dtype: torch.dtype | None = None) -> torch.Tensor:
         """Whole numbers of `shape` in [low, high); unsigned dtypes and bool start at 0."""
         import torch
 
@@ -277,7 +275,7 @@ def blocks_for(kernel: str, tensor: torch.Tensor) -> Blocks:
 
     Resolved once per kernel, device and dtype from the adapters' tables (see `portability.backend`).
     """
-    global _resolver
+    global _resolver  # noqa: PLW0603 - imported once, on the first use
     if _resolver is None:
         _resolver = importlib.import_module("portability.backend").resolve
     return _resolver(kernel, tensor.device, str(tensor.dtype).removeprefix("torch."))

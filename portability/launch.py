@@ -64,6 +64,10 @@ def recorded(session: Session) -> Iterator[None]:
 # ----------------------------------------------------------------------------------------------- the driver
 
 
+def _nothing(*args: Any, **kwargs: Any) -> None:  # noqa: ARG001 - stands for functions of many signatures
+    return None
+
+
 class _GhostUtils:
     """What Triton asks of a loaded driver library, answered from the target's limits."""
 
@@ -90,7 +94,7 @@ class _GhostUtils:
         return None
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *args, **kwargs: None  # descriptors are filled in by vendor functions: nothing to fill here
+        return _nothing  # descriptors are filled in by vendor functions: nothing to fill here
 
 
 class _GhostDriver:
@@ -102,7 +106,7 @@ class _GhostDriver:
         self._key = f"ghost:{gpu_target.backend}:{gpu_target.arch}:{limits.shared_memory}"
 
     def launcher_cls(self, source: Any, metadata: Any) -> Callable[..., None]:
-        return lambda *args, **kwargs: None
+        return _nothing
 
     def get_current_target(self) -> Any:
         return self.target
@@ -142,7 +146,7 @@ class _GhostDriver:
         return compile_only
 
 
-def compile_only(call: Callable[[], Any], quantiles: Any = None, **kwargs: Any) -> list[float]:
+def compile_only(call: Callable[[], Any], quantiles: Any = None, **kwargs: Any) -> list[float]:  # noqa: ARG001 - Triton's
     """Call once, as a benchmarker that has no device: one compile for each configuration."""
     call()  # compiles the configuration; there is nothing to time
     return [1.0] * len(quantiles or (0,))
@@ -242,7 +246,9 @@ class _Compiler:
                 launch.stderr = self._capture.stderr()
                 raise
 
-    def listener(self, *, src: Any, metadata: Any, metadata_group: Mapping[str, str], times: Any, cache_hit: bool) -> None:
+    def listener(
+        self, *, src: Any, metadata: Any, metadata_group: Mapping[str, str], times: Any, cache_hit: bool
+    ) -> None:
         name = metadata["hash"]
         path = Path(next(p for p in metadata_group.values() if p.endswith(".json"))).parent / VERDICT
         if cache_hit:
@@ -291,9 +297,11 @@ class Capture:
         return self._file.read().decode(errors="replace")
 
     def stderr(self) -> str:
+        """Return what was written on file descriptor 2 so far."""
         return self._read()
 
     def stdout(self) -> str:
+        """Return what was printed so far."""
         return self._out.getvalue()
 
 
@@ -357,7 +365,7 @@ def _fill(launch: Launch, kernel: Any) -> None:
 
 @contextlib.contextmanager
 def private_tuning(tuner: Any, tuning: list[str], ghostly: bool) -> Iterator[None]:
-    """Label the launches of each configuration; under the ghost choose anew, with its benchmarker, and leave no trace."""
+    """Label each configuration's launches; under the ghost choose anew, with its benchmarker, and leave no trace."""
     plain_bench = tuner._bench
 
     def bench(*args: Any, config: Any, **meta: Any) -> Any:
@@ -385,6 +393,8 @@ def warn_of_configurations(session: Session) -> None:
     for launch in session.launches:
         if launch.config and launch.error is not None:
             first = (str(launch.error).strip() or type(launch.error).__name__).splitlines()[0]
-            finding = Finding("config-fails", f"{launch.kernel}: {launch.config}: {first}", f"{launch.file}:{launch.line}")
+            finding = Finding(
+                "config-fails", f"{launch.kernel}: {launch.config}: {first}", f"{launch.file}:{launch.line}"
+            )
             if finding not in session.warnings:
                 session.warnings.append(finding)

@@ -53,15 +53,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             f"--{name}", action="append", default=[], metavar=name[0].upper(), dest=f"portability_{name}",
             help=f"only these {what}; a pattern may hold * (repeatable)",
         )  # fmt: skip
-    group.addoption("--full", action="store_true", dest="portability_full", help="every sample, dtype and probe everywhere")
+    group.addoption(
+        "--full", action="store_true", dest="portability_full", help="every sample, dtype and probe everywhere"
+    )
     group.addoption("--quick", action="store_true", dest="portability_quick", help="one sample a dtype everywhere")
-    group.addoption("--in-process", action="store_true", dest="portability_in_process",
-                    help="run cells in pytest's own process, so that a breakpoint in a kernel stops there; one target, no -n")  # fmt: skip
+    group.addoption(
+        "--in-process", action="store_true", dest="portability_in_process",
+        help="run cells in pytest's own process, where a breakpoint in a kernel stops; one target, no -n",
+    )  # fmt: skip
     group.addoption("--no-timing", action="store_true", dest="portability_no_timing", help="leave bench samples out")
-    group.addoption("--warmup-ms", type=float, default=25.0, dest="portability_warmup_ms", help="before a time is taken")
+    group.addoption(
+        "--warmup-ms", type=float, default=25.0, dest="portability_warmup_ms", help="before a time is taken"
+    )
     group.addoption("--rep-ms", type=float, default=100.0, dest="portability_rep_ms", help="while a time is taken")
     group.addoption("--seed", type=int, default=0, dest="portability_seed", help="of the inputs' values")
-    group.addoption("--results", dest="portability_results", metavar="FILE", help="where to write this run's JSON Lines")
+    group.addoption(
+        "--results", dest="portability_results", metavar="FILE", help="where to write this run's JSON Lines"
+    )
     group.addoption("--resume", dest="portability_resume", metavar="FILE", help="go on with an interrupted run's file")
 
 
@@ -101,7 +109,9 @@ class State:
             "seed": option.portability_seed, "timing": not option.portability_no_timing,
             "warmup_ms": option.portability_warmup_ms, "rep_ms": option.portability_rep_ms,
         }  # fmt: skip
-        folder = Path(self.worker["portability_folder"]) if self.worker else self._exit.enter_context(temporary_folder())
+        folder = (
+            Path(self.worker["portability_folder"]) if self.worker else self._exit.enter_context(temporary_folder())
+        )
         self.folder = folder
         try:
             self.harness: Harness = Harness(read_matrix(path), folder, path.parent.resolve(), options)
@@ -223,7 +233,9 @@ class State:
             cell = self._cell_of(report.nodeid)
             if cell is not None:
                 target = self.harness.catalogue.target(cell)
-                self._keep(Observation(cell, target.evidence, Outcome.CRASH, "run", "the pytest worker died with this cell"))
+                self._keep(
+                    Observation(cell, target.evidence, Outcome.CRASH, "run", "the pytest worker died with this cell")
+                )
 
     def _cell_of(self, nodeid: str) -> Cell | None:
         if not self._cells:

@@ -31,7 +31,9 @@ PACKAGE_PARENT = Path(__file__).resolve().parent.parent
 TEMPORARY = "PORTABILITY_RUNNER_TEMP"  # told to a runner: where its children leave word of where they are
 START_LIMIT = 120.0  # seconds until torch, triton and the kernels are imported, on a slow disk
 # Variables of a shell that would change a result are not inherited. What a run needs of them it sets itself.
-SCRUBBED = re.compile(r"^(TRITON_|MLIR_|LLVM_|PTXAS_|DISABLE_PTXAS|DISABLE_LLVM|NVPTX_|AMDGCN_|USE_IR_LOC|PYTHONSTARTUP$)")
+SCRUBBED = re.compile(
+    r"^(TRITON_|MLIR_|LLVM_|PTXAS_|DISABLE_PTXAS|DISABLE_LLVM|NVPTX_|AMDGCN_|USE_IR_LOC|PYTHONSTARTUP$)"
+)
 NOT_THE_KERNELS = re.compile(r"/(portability|triton|torch|numpy)/(?!kernels/)|<frozen|/lib/python3")
 
 
@@ -94,9 +96,18 @@ class Runner:
             stage = stage if evidence.executes else "compile"
             versions, blocks = dict(target.versions), dict(request["blocks"])
             return Observation(
-                cell, evidence, outcome, stage, without_paths(str(error)), line, blocks=blocks, blocks_from=request.get("blocks_from", ""),
-                versions=versions, device=target.device, when=time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
-            )  # fmt: skip
+                cell,
+                evidence,
+                outcome,
+                stage,
+                without_paths(str(error)),
+                line,
+                blocks=blocks,
+                blocks_from=request.get("blocks_from", ""),
+                versions=versions,
+                device=target.device,
+                when=time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
+            )
 
         try:
             reply = self.ask({**request, "op": "run", "cell": to_json(cell), "target": to_json(target)}, limit)
@@ -105,7 +116,9 @@ class Runner:
         except RunnerDiedError as error:
             return lost(Outcome.CRASH, error)
         if "failure" in reply:
-            return lost(Outcome.HARNESS_ERROR, RuntimeError(reply["failure"] + "\n" + reply["traceback"]), stage="harness")
+            return lost(
+                Outcome.HARNESS_ERROR, RuntimeError(reply["failure"] + "\n" + reply["traceback"]), stage="harness"
+            )
         return from_json(Observation, reply["observation"])
 
     def close(self) -> None:
@@ -155,7 +168,10 @@ class Runner:
             return ["ssh", "-o", "BatchMode=yes", self.environment.host, shlex.join(command)], {}
         if self.environment.python == sys.executable:
             paths = [str(PACKAGE_PARENT), os.getcwd(), os.environ.get("PYTHONPATH", "")]
-            return [sys.executable, "-m", "portability.runner"], {**own, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+            return [sys.executable, "-m", "portability.runner"], {
+                **own,
+                "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            }
         command, variables = environments.start(self.environment, self._temporary)
         return command, {**own, **variables, "PYTHONPATH": os.pathsep.join([variables["PYTHONPATH"], os.getcwd()])}
 

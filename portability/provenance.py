@@ -30,7 +30,9 @@ def header_of(harness: Harness, selection: Selection, seed: int) -> Header:
     """Return the header of a run of `harness` that begins now."""
     catalogue = harness.catalogue
     claims = {
-        t.id: tuple(sorted({d for c in catalogue.cases for d in c.dtypes if harness.adapters[t.backend].claims(t.id, d)}))
+        t.id: tuple(
+            sorted({d for c in catalogue.cases for d in c.dtypes if harness.adapters[t.backend].claims(t.id, d)})
+        )
         for t in catalogue.targets
     }
     return Header(
@@ -42,7 +44,9 @@ def header_of(harness: Harness, selection: Selection, seed: int) -> Header:
             torch=catalogue.versions.get("torch", ""),
             triton=catalogue.versions.get("triton", ""),
             driver=_driver(),
-            devices=tuple(dict.fromkeys(t.device for t in catalogue.targets if t.evidence is Evidence.RAN and t.device)),
+            devices=tuple(
+                dict.fromkeys(t.device for t in catalogue.targets if t.evidence is Evidence.RAN and t.device)
+            ),
             commit=commit_of(harness.root),
             knobs=_knobs(harness),
             seed=seed,
@@ -64,7 +68,9 @@ def commit_of(root: Path) -> str:
         return done.stdout.strip()
 
     try:
-        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+        return git("rev-parse", "--short=12", "HEAD") + (
+            "+" if git("status", "--porcelain", "--untracked-files=no") else ""
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
 

@@ -56,7 +56,9 @@ def build(
         times=times(merged, wanted),
         sections=sections(merged, cells, grids, unmatched),
         cells=cells,
-        fails=bool(unmatched) or any(True for _ in excess((e.observation for e in cells), merged.cases)) or any(e.verdict.standing.fails for e in cells),
+        fails=bool(unmatched)
+        or any(True for _ in excess((e.observation for e in cells), merged.cases))
+        or any(e.verdict.standing.fails for e in cells),
     )
 
 

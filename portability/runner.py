@@ -52,6 +52,7 @@ def catalogue(kernel_modules: Sequence[str], backend_modules: Sequence[str], ask
         "versions": versions(),
     }
 
+
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on, of this environment."""
     found = {"python": ".".join(map(str, sys.version_info[:3]))}
@@ -64,13 +65,16 @@ def versions() -> dict[str, str]:
 
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the observation of one cell, and whether this process can go on."""
-    from portability.run import Options, poisons, run_cell
+    from portability.outcomes import poisons
+    from portability.run import Options, run_cell
 
     cell, target = from_json(Cell, request["cell"]), from_json(Target, request["target"])
     case = _cases(tuple(request.get("kernels", ()))).cases[cell.kernel]
     adapter = backends.discover(tuple(request.get("backends", ())))[target.backend]
     blocks = kernels.Blocks(request["blocks"])
-    observation = run_cell(cell, case, adapter, target, blocks, request.get("blocks_from", ""), Options(**request["options"]))
+    observation = run_cell(
+        cell, case, adapter, target, blocks, request.get("blocks_from", ""), Options(**request["options"])
+    )
     return {"observation": to_json(observation), "last": target.evidence.executes and poisons(observation)}
 
 
@@ -98,7 +102,9 @@ def main() -> int:
     reply = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     _die_with_parent()
-    request: Mapping[str, Any] | None = _read_line()  # the first request says what to import, once, before the first fork
+    request: Mapping[str, Any] | None = (
+        _read_line()
+    )  # the first request says what to import, once, before the first fork
     if request is None:
         return 0
     with contextlib.suppress(ImportError):
@@ -140,7 +146,7 @@ def _child(request: Mapping[str, Any], reply: Any) -> tuple[int, Mapping[str, An
 def _serve(request: Mapping[str, Any] | None, reply: Any, folder: str) -> None:
     tempfile.tempdir = folder
     os.environ["TMPDIR"] = folder
-    trace = open(os.path.join(os.environ.get("PORTABILITY_RUNNER_TEMP", folder), TRACE), "w+")
+    trace = open(os.path.join(os.environ.get("PORTABILITY_RUNNER_TEMP", folder), TRACE), "w+")  # noqa: SIM115 - open as long as the process
     faulthandler.register(signal.SIGUSR1, file=trace, all_threads=False)
     while request is not None:
         _say(reply, {"child": os.getpid()})

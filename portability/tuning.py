@@ -1,7 +1,7 @@
 """The search for block sizes: by time where the hardware is, by compiling and a model of occupancy where it is not.
 
-Without hardware nothing is measured, and nothing here says that it was. What does not compile, does not fit or spills is
-dropped; the rest is ranked by what a tile must load and by what hides the latency of loading it.
+Without hardware nothing is measured, and nothing here says that it was. What does not compile, does not fit or spills
+is dropped; the rest is ranked by what a tile must load and by what hides the latency of loading it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ def score(trial: Trial, unit_warps: int | None) -> tuple[bool, float, float]:
     a BLOCK_M x BLOCK_N tile of a product loads 1/BLOCK_M + 1/BLOCK_N elements for each multiplication, and latency is
     hidden in proportion to the resident warps (Little's law), up to `HIDING_WARPS`. Last, occupancy.
     """
-    sizes = sorted((v for k, v in trial.blocks.items() if k not in OPTIONS and not isinstance(v, bool) and v > 1), reverse=True)
+    sizes = sorted(
+        (v for k, v in trial.blocks.items() if k not in OPTIONS and not isinstance(v, bool) and v > 1), reverse=True
+    )
     reuse = 1 / (1 / sizes[0] + 1 / sizes[1]) if len(sizes) > 1 and trial.matrix else 1.0
     hidden = min(1.0, trial.occupancy * (unit_warps or HIDING_WARPS) / HIDING_WARPS)
     return trial.matrix not in ("", "scalar"), reuse * hidden, trial.occupancy

@@ -30,8 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("kernel", nargs="+")
     parser.add_argument("--target", action="append", default=[], metavar="T", help="default: every device here")
-    parser.add_argument("--dtype", action="append", default=[], metavar="D", help="default: the case's float16, or first")
-    parser.add_argument("--size", action="append", type=int, default=[], help="default: the sweep that the case declares")
+    parser.add_argument(
+        "--dtype", action="append", default=[], metavar="D", help="default: the case's float16, or first"
+    )
+    parser.add_argument(
+        "--size", action="append", type=int, default=[], help="default: the sweep that the case declares"
+    )
     parser.add_argument("--results", type=Path, metavar="FILE", help="where to write the JSON Lines")
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="write a page with curves there")
     parser.add_argument("--warmup-ms", type=float, default=25.0)
@@ -46,8 +50,16 @@ def main(args: argparse.Namespace) -> int:
     with temporary_folder() as folder:
         harness = Harness(read_matrix(path) if path else Matrix(), folder, Path.cwd(), options)
         try:
-            check(Asked(tuple(args.kernel), (), tuple(args.target), tuple(args.dtype)), harness.catalogue, harness.adapters)
-            targets = [t for t in harness.catalogue.targets if t.evidence is Evidence.RAN and (not args.target or t.id in args.target)]
+            check(
+                Asked(tuple(args.kernel), (), tuple(args.target), tuple(args.dtype)),
+                harness.catalogue,
+                harness.adapters,
+            )
+            targets = [
+                t
+                for t in harness.catalogue.targets
+                if t.evidence is Evidence.RAN and (not args.target or t.id in args.target)
+            ]
             if not targets:
                 raise ValueError("no device here: a sweep is a measurement; portability doctor says what is missing")
             recorded = Selection(tuple(args.kernel), (), tuple(t.id for t in targets), tuple(args.dtype), "sweep")
@@ -94,7 +106,9 @@ def _sweep(harness: Harness, writer: Writer, case: CaseInfo, target: Target, dty
 def _row(size: int, observation: Observation, shortest: float) -> tuple[str, ...]:
     t = observation.timing
     if t is None or not t.stable:
-        why = f"unstable, spread {t.spread:.0%}" if t else f"{observation.outcome}: {observation.detail.splitlines()[:1]}"
+        why = (
+            f"unstable, spread {t.spread:.0%}" if t else f"{observation.outcome}: {observation.detail.splitlines()[:1]}"
+        )
         return (str(size), "-", "-", "-", "-", "-", "-", why)
     return (
         str(size),

@@ -1,4 +1,4 @@
-"""Say for each backend what it can do here (run, interpret, compile, lower), with which versions, and what gives more."""
+"""Say for each backend what it can do here (run, interpret, compile, lower), by which versions, and what gives more."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def main(args: argparse.Namespace) -> int:
         finally:
             harness.close()
     print(", ".join(f"{k} {v}" for k, v in catalogue.versions.items()))
-    print(tabulate([_row(t) for t in catalogue.targets], headers=("backend", "target", "", "here", "why, and what gives more"),
-                   maxcolwidths=[None, None, 18, None, 60]))  # fmt: skip
+    rows, heads = [_row(t) for t in catalogue.targets], ("backend", "target", "", "here", "why, and what gives more")
+    print(tabulate(rows, headers=heads, maxcolwidths=[None, None, 18, None, 60]))
     for line in [*_owners(), *_variables(), *(f"{m}: cannot be imported: {e}" for m, e in catalogue.errors.items())]:
         print(line)
     return 0 if any(t.evidence is not Evidence.NONE for t in catalogue.targets) else 2
@@ -63,9 +63,15 @@ def _owners() -> list[str]:
     })  # fmt: skip
     if len(owners) < 2:
         return []
-    return [f"warning: {' and '.join(owners)} both own the package 'triton': reinstall one in an environment of its own"]
+    return [
+        f"warning: {' and '.join(owners)} both own the package 'triton': reinstall one in an environment of its own"
+    ]
 
 
 def _variables() -> list[str]:
     found = sorted(n for n in os.environ if SCRUBBED.match(n) and n != "PYTHONSTARTUP")
-    return [f"note: {', '.join(found)} of this shell are set aside for cells, so that results do not depend on them"] if found else []
+    return (
+        [f"note: {', '.join(found)} of this shell are set aside for cells, so that results do not depend on them"]
+        if found
+        else []
+    )

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from portability.matrix import Matrix, explain
-from portability.model import Observation, Verdict
+from portability.model import Observation
 from portability.results import read_runs
 from portability.tomltable import nearest
 
@@ -28,10 +28,12 @@ def main(args: argparse.Namespace) -> int:
             seen.append(observation.cell.id)
             if observation.cell.id == args.cell:
                 print(explain(matrix, observation, verdict))
-                print("\n".join(_more(observation, verdict)))
+                print("\n".join(_more(observation)))
                 said += 1
     if not said:
-        raise ValueError(f"no cell {args.cell!r} in {', '.join(map(str, files))}; {nearest(args.cell, dict.fromkeys(seen))}")
+        raise ValueError(
+            f"no cell {args.cell!r} in {', '.join(map(str, files))}; {nearest(args.cell, dict.fromkeys(seen))}"
+        )
     return 0
 
 
@@ -43,7 +45,7 @@ def newest(folder: Path) -> list[Path]:
     return files[-1:]
 
 
-def _more(o: Observation, verdict: Verdict) -> list[str]:
+def _more(o: Observation) -> list[str]:
     lines = [f"  line       {o.line}"] if o.line else []
     if o.blocks:
         lines.append(f"  blocks     {', '.join(f'{k}={v}' for k, v in o.blocks.items())} ({o.blocks_from})")

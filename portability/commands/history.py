@@ -28,6 +28,9 @@ def main(args: argparse.Namespace) -> int:
         if cell is None:
             raise ValueError(f"--cell: {args.cell!r} is in none of {len(files)} files")
         found = diff.cell_history(runs, cell)
-        rows = (("when", "outcome", "evidence"), *((w, str(e.observation.outcome), str(e.observation.evidence)) for w, e in found))
+        rows = (
+            ("when", "outcome", "evidence"),
+            *((w, str(e.observation.outcome), str(e.observation.evidence)) for w, e in found),
+        )
     print(render.rows_markdown(rows) if args.format == "markdown" else render.rows_text(rows))
     return 0

@@ -1,7 +1,7 @@
 """Report what in Triton kernels is not portable, from their source alone: path:line:column CODE message.
 
-Suppress a finding with `# noqa: TP401` on its line, or those of a file with `# portability: ignore-file[TP401]`. Exit code
-0 for nothing, 1 for findings, 2 where a file cannot be read. Rules and reasons: docs/rules.md, or --explain CODE.
+Suppress a finding with `# noqa: TP401` on its line, or those of a file with `# portability: ignore-file[TP401]`. Exit
+code 0 for nothing, 1 for findings, 2 where a file cannot be read. Rules and reasons: docs/rules.md, or --explain CODE.
 """
 
 from __future__ import annotations

@@ -22,5 +22,6 @@ def main(args: argparse.Namespace) -> int:
     """Merge and write; 1 if there are conflicts, so that a script sees them."""
     merged = merging.merge(run for file in args.files for run in results.read_runs(file))
     results.write_runs(args.output, merged.parts())
-    print(f"{args.output}: {len(merged.entries)} observations of {len(merged.runs)} runs, {len(merged.conflicts)} in conflict")
+    counts = f"{len(merged.entries)} observations of {len(merged.runs)} runs, {len(merged.conflicts)} in conflict"
+    print(f"{args.output}: {counts}")
     return 1 if merged.conflicts else 0

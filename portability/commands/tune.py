@@ -2,8 +2,8 @@
 
 Where the target's device is here, configurations are ranked by time. Elsewhere every one is compiled, those that do not
 fit or spill are dropped, and the rest is ranked by a model of occupancy: that is not a measurement, and the entry says
-so. The best is checked on the interpreter. The lines printed last belong in the adapter's block table; --write puts them
-there.
+so. The best is checked on the interpreter. The lines printed last belong in the adapter's block table; --write puts
+them there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("kernel")
     parser.add_argument("--target", action="append", required=True, metavar="T", help="repeatable")
-    parser.add_argument("--dtype", metavar="D", help="make the entry for one dtype (default: the case's first, for all)")
+    parser.add_argument(
+        "--dtype", metavar="D", help="make the entry for one dtype (default: the case's first, for all)"
+    )
     parser.add_argument("--most", type=int, default=48, metavar="N", help="at most N configurations (default 48)")
     parser.add_argument("--top", type=int, default=8, metavar="N", help="print the best N")
     parser.add_argument("--write", action="store_true", help="put the best into the adapter's block table")
@@ -67,7 +69,12 @@ def _tune(harness: Harness, case: CaseInfo, target: Target, args: argparse.Names
     timed = bool(ranked) and ranked[0].median is not None
     how = f"measured on {target.device}" if timed else "not measured: ranked by a model of occupancy"
     print(f"{cell.id}: {len(trials)} configurations, {dropped} do not work, {spilling} spill; {how}")
-    print(tabulate([_row(t, case) for t in ranked[: args.top]], headers=("blocks", "ms", "registers", "shared", "occupancy", "matrix")))
+    print(
+        tabulate(
+            [_row(t, case) for t in ranked[: args.top]],
+            headers=("blocks", "ms", "registers", "shared", "occupancy", "matrix"),
+        )
+    )
     best = next((t for t in ranked if _interprets(harness, cell, t)), None)
     if best is None:
         print("none of them works and is right on the interpreter")

@@ -44,7 +44,11 @@ def harness() -> Iterator[Harness]:
 
 def device_cells(harness: Harness) -> list[Cell]:
     found = cells(harness.catalogue, harness.matrix, QUICK, harness.adapters)
-    return [c for c in found if harness.catalogue.target(c).evidence is Evidence.RAN and not harness.catalogue.case(c.kernel).group]
+    return [
+        c
+        for c in found
+        if harness.catalogue.target(c).evidence is Evidence.RAN and not harness.catalogue.case(c.kernel).group
+    ]
 
 
 def hashes(harness: Harness, cell: Cell, target: Target) -> set[str]:
@@ -81,7 +85,9 @@ def test_an_illegal_access_costs_its_cell_alone(tmp_path: Path) -> None:
     (tmp_path / "matrix.toml").write_text('[matrix]\nkernels = ["faulty.cases"]\n')
     project = Project(tmp_path)
     target = next(t.id for b in discover().values() for t in b.status() if t.evidence is Evidence.RAN)
-    run, _, said = project.run("right", "illegal", "beyond", "vector_add", "--target", target, "-n", "4", "--no-timing", timeout=600)
+    run, _, said = project.run(
+        "right", "illegal", "beyond", "vector_add", "--target", target, "-n", "4", "--no-timing", timeout=600
+    )
     found = by_cell(run)
     assert found["illegal", target].outcome is Outcome.OUT_OF_BOUNDS, said
     assert found["beyond", target].outcome is Outcome.OUT_OF_BOUNDS
@@ -121,7 +127,7 @@ def test_one_context_a_device(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=watch)
     thread.start()
-    run, code, said = project.run("vector_add", "softmax", "--target", target, "-n", "4", "--no-timing", timeout=600)
+    _, code, said = project.run("vector_add", "softmax", "--target", target, "-n", "4", "--no-timing", timeout=600)
     over.set()
     thread.join()
     assert code == 0, said

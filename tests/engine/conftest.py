@@ -25,18 +25,23 @@ class Project:
 
     folder: Path
 
-    def portability(self, *words: str, variables: Mapping[str, str] = {}, timeout: float = 240) -> subprocess.CompletedProcess[str]:  # noqa: B006
+    def portability(
+        self, *words: str, variables: Mapping[str, str] = {}, timeout: float = 240
+    ) -> subprocess.CompletedProcess[str]:
         """Run `portability` there."""
         return self.python("-m", "portability.cli", *words, variables=variables, timeout=timeout)
 
-    def python(self, *words: str, variables: Mapping[str, str] = {}, timeout: float = 240) -> subprocess.CompletedProcess[str]:  # noqa: B006
+    def python(
+        self, *words: str, variables: Mapping[str, str] = {}, timeout: float = 240
+    ) -> subprocess.CompletedProcess[str]:
         """Run Python there."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PORTABILITY_MATRIX"))}
         paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
         environment = {**kept, "PYTHONPATH": paths, "TMPDIR": str(self.temporary), **variables}
         return subprocess.run(
-            [sys.executable, *words], cwd=self.folder, env=environment, text=True, capture_output=True, timeout=timeout
-        )
+            [sys.executable, *words], cwd=self.folder, env=environment, text=True, capture_output=True,
+            timeout=timeout, check=False,
+        )  # fmt: skip
 
     @property
     def temporary(self) -> Path:

@@ -23,14 +23,14 @@ SLOW = ["slow", "--target", "interpreter", "-n", "2"]
 CELLS = 12
 
 
-def begin(project: Project, results: Path, before: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+def begin(project: Project, results: Path) -> subprocess.Popen[str]:
     """Start a run of twelve slow cells."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     command = [sys.executable, "-m", "portability.cli", "run", *SLOW, "--results", str(results)]
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     return subprocess.Popen(
         command, cwd=project.folder, env={**kept, "PYTHONPATH": paths, "TMPDIR": str(project.temporary)},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, preexec_fn=before,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
 
 
@@ -47,7 +47,9 @@ def wait_for_cells(results: Path, count: int, process: subprocess.Popen[str]) ->
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "killed"])
-def test_an_ended_run_is_gone_on_with(project: Callable[[str], Project], tmp_path: Path, signal_number: signal.Signals) -> None:
+def test_an_ended_run_is_gone_on_with(
+    project: Callable[[str], Project], tmp_path: Path, signal_number: signal.Signals
+) -> None:
     """After Ctrl-C and after a kill the file has no footer; resuming runs the rest, and the file is then whole."""
     made, results = project(MATRIX), tmp_path / "run.jsonl"
     process = begin(made, results)

@@ -66,7 +66,9 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize(("kernel", "target"), EXPECTED)
-def test_each_fault_is_named(faults: tuple[dict[tuple[str, str], Observation], int, str, Project], kernel: str, target: str) -> None:
+def test_each_fault_is_named(
+    faults: tuple[dict[tuple[str, str], Observation], int, str, Project], kernel: str, target: str
+) -> None:
     """Each kind of fault has its own outcome, on the target where it was seen."""
     observation = faults[0][kernel, target]
     assert observation.outcome is EXPECTED[kernel, target], observation.detail

@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 import tomllib
+
 from portability.model import Cell, Evidence, Observation, Outcome, Resources, Timing
 from portability.tuning import Trial, candidates, entry, rank, write_entry
 
 CELL = Cell("matmul", "float16", "64", "hip:gfx942")
 
 
-def trial(m: int, n: int, occupancy: float, spills: int = 0, outcome: Outcome = Outcome.PASS, ms: float | None = None) -> Trial:
+def trial(
+    m: int, n: int, occupancy: float, spills: int = 0, outcome: Outcome = Outcome.PASS, ms: float | None = None
+) -> Trial:
     timing = Timing(ms, ms, ms, "launch", 10, 1, 1, stable=True) if ms is not None else None
     resources = (Resources("matmul_kernel", spills=spills, occupancy=occupancy, matrix="v_mfma_f32"),)
     blocks = {"BLOCK_M": m, "BLOCK_N": n, "num_warps": 4}
@@ -28,7 +30,9 @@ def test_the_space_is_thinned_evenly() -> None:
 
 
 def test_what_spills_or_fails_is_dropped() -> None:
-    kept = rank([trial(64, 64, 0.5), trial(256, 256, 0.5, spills=8), trial(128, 128, 0.5, outcome=Outcome.OUT_OF_RESOURCES)], 32)
+    kept = rank(
+        [trial(64, 64, 0.5), trial(256, 256, 0.5, spills=8), trial(128, 128, 0.5, outcome=Outcome.OUT_OF_RESOURCES)], 32
+    )
     assert [t.blocks["BLOCK_M"] for t in kept] == [64]
 
 

@@ -1,0 +1,121 @@
+"""Executions of one cell that a correct kernel cannot tell apart, and what their differences mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from portability.backend import Backend, Problem, Session
+from portability.kernel import Blocks, Inputs, KernelCase
+from portability.model import Accuracy, Finding, Outcome, Timing
+
+
+@dataclass
+class Progress:
+    """Where a cell is, and what is known of it already: an exception loses nothing."""
+
+    stage: str = "open"
+    session: Session | None = None
+    accuracy: Accuracy | None = None
+    timing: Timing | None = None
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+    device: str = ""
+
+
+@dataclass
+class Attempts:
+    """Executions of one cell that a correct kernel cannot tell apart."""
+
+    progress: Progress
+    case: KernelCase
+    session: Session
+    backend: Backend
+    device: str
+    inputs: Inputs
+    blocks: Blocks
+    placed: Inputs = ()
+    made: tuple[Any, ...] = ()
+
+    def run(self, order: int, poison: int) -> tuple[Any, ...]:
+        """Return the outputs of one execution, and note what it touched that was not its own."""
+        import torch
+
+        from portability.compare import outputs_of
+        from portability.memory import Memory, unchanged
+
+        memory = Memory(self.backend.guard, poison)
+        self.placed = tuple(
+            memory.place(f"input {i}", x, self.device) if isinstance(x, torch.Tensor) else x
+            for i, x in enumerate(self.inputs)
+        )
+        self.session.vary(order, poison)
+        with memory:
+            made = outputs_of(self.case.operator(*self.placed, blocks=self.blocks))
+        self.session.synchronize()
+        self.made = made
+        self._note(Outcome.OUT_OF_BOUNDS, "guard-zone", [str(b) for b in memory.breaches()])
+        written = [
+            f"input {i} was written by the operator"
+            for i, (x, p) in enumerate(zip(self.inputs, self.placed, strict=True))
+            if isinstance(x, torch.Tensor) and i not in self.case.mutates and not unchanged(x, p)
+        ]
+        self._note(Outcome.WRONG, "input-changed", written)
+        self.progress.problems += [p for p in self.session.problems if p not in self.progress.problems]
+        memory.release()
+        return made
+
+    def judge_repetition(self, first: Sequence[Any], expected: Sequence[Any]) -> None:
+        """Run with other poison and in another order; a difference that follows the poison is an undefined value."""
+        from portability.compare import differ
+        from portability.memory import unchanged
+
+        def same(a: Sequence[Any], b: Sequence[Any]) -> bool:
+            return all(unchanged(x, y) for x, y in zip(a, b, strict=True))
+
+        def right(made: Sequence[Any]) -> bool:
+            return not any(differ(e, o, "")[0] for e, o in zip(expected, made, strict=True))
+
+        first = [o.clone() for o in first]
+        second = [o.clone() for o in self.run(order=1, poison=1)]
+        if same(first, second) or (not self.case.deterministic and right(first) and right(second)):
+            return
+        third = self.run(order=0, poison=1)
+        if not same(first, third) and (self.session.ordered or same(second, third)):
+            follows = f"{_place(first, third)} follows what memory held that no one wrote"
+            self._note(Outcome.UNDEFINED_VALUE, "undefined-value", [follows])
+            self.progress.problems += self.session.undefined()
+        elif right(second) and right(third):
+            if self.case.deterministic:
+                self._note(
+                    Outcome.NONDETERMINISTIC,
+                    "nondeterministic",
+                    [f"{_place(first, second)} differs in bits from run to run"],
+                )
+        else:
+            self._note(Outcome.RACE, "race", [f"{_place(first, second)} depends on the order in which programs run"])
+            self.session.trace = True  # once more, to name the two programs
+            self.run(order=0, poison=0)
+            self.session.trace = False
+
+    def _note(self, outcome: Outcome, code: str, messages: Sequence[str]) -> None:
+        for message in messages:
+            problem = Problem(outcome, code, message)
+            if problem not in self.progress.problems:
+                self.progress.problems.append(problem)
+
+
+def _place(a: Sequence[Any], b: Sequence[Any]) -> str:
+    """Name the first element in which two executions differ."""
+    import torch
+
+    for i, (x, y) in enumerate(zip(a, b, strict=True)):
+        if not x.numel() or not x.ndim:
+            continue
+        bits, others = (t.detach().cpu().contiguous().view(torch.uint8) for t in (x, y))
+        differing = (bits != others).reshape(-1, x.element_size()).any(-1)
+        if bool(differing.any()):
+            at = torch.unravel_index(torch.nonzero(differing)[0, 0], x.shape)
+            return f"output {i}[{', '.join(str(int(n)) for n in at)}]"
+    return "an output"
