@@ -54,9 +54,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             help=f"only these {what}; a pattern may hold * (repeatable)",
         )  # fmt: skip
     group.addoption(
-        "--full", action="store_true", dest="portability_full", help="every sample, dtype and probe everywhere"
+        "--full",
+        action="store_true",
+        dest="portability_full",
+        help="every sample, dtype and probe everywhere: --samples full",
     )
-    group.addoption("--quick", action="store_true", dest="portability_quick", help="one sample a dtype everywhere")
+    group.addoption(
+        "--samples", choices=("quick", "default", "full"), dest="portability_samples",
+        help="quick: one sample everywhere; default: every one where values are computed; full: every one everywhere",
+    )  # fmt: skip
     group.addoption(
         "--in-process", action="store_true", dest="portability_in_process",
         help="run cells in pytest's own process, where a breakpoint in a kernel stops; one target, no -n",
@@ -164,8 +170,8 @@ class State:
         from portability.matrix import Samples
 
         option = self.config.option
-        samples = Samples.FULL if option.portability_full else self.harness.matrix.samples
-        samples = Samples.QUICK if option.portability_quick else samples
+        chosen = "full" if option.portability_full else option.portability_samples
+        samples = Samples(chosen) if chosen else self.harness.matrix.samples
         return Selection(
             tuple(option.portability_kernel), tuple(option.portability_backend), tuple(option.portability_target),
             tuple(option.portability_dtype), samples, not option.portability_no_timing,
@@ -308,6 +314,7 @@ class State:
         file = os.path.relpath(self.writer.path)
         terminalreporter.write_line(f"results in {file}; the table: portability table {file}")
         if not self.config.option.portability_full:
-            terminalreporter.write_line("a quick selection; every sample, dtype and probe: pytest --full -n auto")
+            chosen = self._selection().samples
+            terminalreporter.write_line(f"the {chosen} samples; more: --samples default, or --full for everything")
         for module, error in self.harness.catalogue.errors.items():
             terminalreporter.write_line(f"not collected: {module}: {error}", red=True)

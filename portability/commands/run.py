@@ -19,7 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", action="append", default=[], metavar="T", help="only this target (repeatable)")
     parser.add_argument("--dtype", action="append", default=[], metavar="D", help="only this dtype (repeatable)")
     parser.add_argument("--full", action="store_true", help="every sample, dtype and probe on every target")
-    parser.add_argument("--quick", action="store_true", help="one sample a dtype on every target")
+    parser.add_argument("--samples", choices=("quick", "default", "full"), help="one sample everywhere; every one where "
+                        "values are computed; every one everywhere (default: as matrix.toml says)")  # fmt: skip
     parser.add_argument("--no-timing", action="store_true", help="leave bench samples out")
     parser.add_argument("--matrix", type=Path, metavar="FILE", help="matrix.toml (default: the nearest one)")
     parser.add_argument("--results", type=Path, metavar="FILE", help="where to write the run's JSON Lines")
@@ -62,5 +63,6 @@ def _options(args: argparse.Namespace, results: Path, matrix: Path) -> list[str]
     for name in ("backend", "target", "dtype"):
         made += [f"--{name}={value}" for value in getattr(args, name)]
     made += [f"--kernel={k}" for k in args.kernels]
-    made += [f"--{flag}" for flag in ("full", "quick") if getattr(args, flag)]
+    made += ["--full"] if args.full else []
+    made += [f"--samples={args.samples}"] if args.samples else []
     return [*made, *(["--no-timing"] if args.no_timing else [])]
