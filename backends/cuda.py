@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from portability.backend import FLOATS, INTEGERS, Limits
-from portability.device import Device, DeviceBackend, NotHereError
+from portability.device import UNSIGNED, Device, DeviceBackend, NotHereError
 
 # Shared memory, registers, warps and blocks of a multiprocessor: CUDA Programming Guide 13, appendix "Compute
 # Capabilities", table "Technical Specifications per Compute Capability". Granules, partitions and the reserved
@@ -61,11 +61,11 @@ class Cuda(DeviceBackend):
     # Seen by compiling load, store, conversion both ways and `dot` of each on every target, Triton 3.9. float8_e4m3fn
     # needs 8.9 and the fnuz formats are AMD's: Triton refuses them by name.
     dtypes: ClassVar[Mapping[str, Sequence[str]]] = {
-        "*": (*FLOATS, *INTEGERS, "float8_e5m2"),
-        "cuda:ada": (*FLOATS, *INTEGERS, *FP8),
-        "cuda:hopper": (*FLOATS, *INTEGERS, *FP8),
-        "cuda:blackwell": (*FLOATS, *INTEGERS, *FP8),
-        "cuda:blackwell-rtx": (*FLOATS, *INTEGERS, *FP8),
+        "*": (*FLOATS, *INTEGERS, *UNSIGNED, "float8_e5m2"),
+        "cuda:ada": (*FLOATS, *INTEGERS, *UNSIGNED, *FP8),
+        "cuda:hopper": (*FLOATS, *INTEGERS, *UNSIGNED, *FP8),
+        "cuda:blackwell": (*FLOATS, *INTEGERS, *UNSIGNED, *FP8),
+        "cuda:blackwell-rtx": (*FLOATS, *INTEGERS, *UNSIGNED, *FP8),
     }
     limits: ClassVar[Mapping[str, Limits]] = {
         "cuda:turing": TURING,

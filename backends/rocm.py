@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from portability.backend import FLOATS, INTEGERS, Limits
-from portability.device import Device, DeviceBackend, NotHereError
+from portability.device import UNSIGNED, Device, DeviceBackend, NotHereError
 
 # Registers, granules, waves and barriers of a compute unit: LLVM, AMDGPUBaseInfo.cpp (getTotalNumVGPRs,
 # getVGPRAllocGranule, getMaxWavesPerEU, getEUsPerCU, getMaxWorkGroupsPerCU, getLocalMemorySize, getLdsDwGranularity).
@@ -71,7 +71,7 @@ class Rocm(DeviceBackend):
     }  # fmt: skip
     # Seen by compiling load, store, conversion both ways and `dot` of each on every target, Triton 3.9. Formats that
     # an architecture lacks are converted in software, and so accepted.
-    dtypes: ClassVar[Mapping[str, Sequence[str]]] = {"*": (*FLOATS, *INTEGERS, *FP8)}
+    dtypes: ClassVar[Mapping[str, Sequence[str]]] = {"*": (*FLOATS, *INTEGERS, *UNSIGNED, *FP8)}
     limits: ClassVar[Mapping[str, Limits]] = {
         "hip:cdna2": CDNA2,
         "hip:cdna3": CDNA3,

@@ -18,6 +18,7 @@ from portability.backend import Backend, Launch, Limits, Session, blocks_of
 from portability.kernel import Cost
 from portability.model import Evidence, Resources, Target, Timing
 
+UNSIGNED = ("uint16", "uint32", "uint64")  # in Triton as others; torch has few operations on them
 NEVER_RUN = "compiled for, never run"
 OLDEST = (3, 6)  # of Triton: the driver that compiles without a device needs its interfaces
 UNITS = 64  # compute units told to kernels that ask, where a target's own number is not known
