@@ -156,7 +156,7 @@ class Calls:
         access = self._kept(node, "load", args, argument(node, args, 1, "mask"), UNKNOWN)
         pointer, mask = access.pointer, access.mask
         if pointer.dims is None:
-            return Value(kinds=frozenset({"load"}), raw=True, loads=frozenset({access.text}))
+            return Value(kinds=frozenset({"load"}), raw=True, kept=True, loads=frozenset({access.text}))
         axes = covered(pointer, mask) if mask is not None else NOTHING
         given = argument(node, args, 2, "other")
         other = None if isinstance(given, ast.Constant) and given.value is None else given

@@ -138,16 +138,17 @@ def is_cuda(source: Source) -> Iterator[Hit]:
             continue
         if isinstance(node, ast.Assert):
             yield from (Hit(t, _only(t)) for t in [*_attributes(source, node.test), *_tests(node.test, ast.Eq)][:1])
-        elif isinstance(node, ast.If) and _refuses(node):
+        elif isinstance(node, ast.If) and _refuses(source, node):
             yield from (Hit(t, _only(t)) for t in [*_attributes(source, node.test), *_tests(node.test, ast.NotEq)][:1])
 
 
-def _refuses(node: ast.If) -> bool:
-    """Return whether one arm of a branch raises, or there is nothing but the one arm: another device gets nothing."""
+def _refuses(source: Source, node: ast.If) -> bool:
+    """Return whether one arm of a branch raises, or a function ends with the only arm: another device gets nothing."""
     arms = [*node.body, *node.orelse]
     if any(isinstance(s, ast.Raise) for s in arms):
         return True
-    return not node.orelse and not isinstance(node.body[-1], ast.Return)
+    function = source.function_of(node)
+    return not node.orelse and function is not None and function.body[-1] is node
 
 
 def _attributes(source: Source, test: ast.expr) -> list[ast.expr]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from portability.lint.source import Kernel, Parameter, Source
 
 
+_INDICES = {"program", "within", "loop"}
 _BLOCK = re.compile(r"(?i:\w*(block|tile)\w*)|B[A-Z]{0,2}\d?")
 
 
@@ -44,8 +45,7 @@ class Flow:
         self.reductions: dict[ast.Call, Reduction] = {}
         self.dots: dict[ast.Call, Dot] = {}
         self.arguments: dict[ast.Call, tuple[Value, ...]] = {}  # of every call of the language
-        self.bounded: set[Axis] = set()  # axes that are compared with a length somewhere
-        self.lengths: set[str] = set()  # what they are compared with, where it is a name
+        self._bounded: dict[Axis, set[str]] = {}  # axes that are compared with a length -> its name, or ""
         self.block_products: set[ast.BinOp] = set()  # products of a stride with a block of indices
         self.late_casts: dict[ast.Call, ast.BinOp] = {}  # a cast to 64 bits of a product that was made in 32
         self._env: dict[str, Value] = {p.name: _parameter(p, kernel.helper) for p in kernel.parameters}
@@ -140,6 +140,8 @@ class Flow:
         parameter = self.kernel.parameter(stop.id) if isinstance(stop, ast.Name) else None
         if len(call.args) < 3 and (isinstance(stop, ast.Constant) or (parameter is not None and parameter.constant)):
             return True
+        if isinstance(stop, ast.Name) and parameter is None and self.value(stop).constant:
+            return True  # computed from constants, as tiles are
         if isinstance(stop, ast.Name):
             stop = self.source.constants.assigned(stop) or stop
         if stop is None:
@@ -213,7 +215,8 @@ class Flow:
             out = self._multiplied(node, out, left, right)
         elif isinstance(op, (ast.Mod, ast.FloorDiv)):
             if isinstance(op, ast.Mod):  # no index any more: it wraps around inside its bound
-                out = replace(out.inside(), kinds=out.kinds - {"program"})
+                within = {"within"} if "program" in out.kinds else set()
+                out = replace(out.inside(), kinds=out.kinds - {"program"} | within)
         elif isinstance(op, ast.Div):
             out = replace(
                 out, dtype="float32" if "float" not in out.dtype and left.integer and right.integer else out.dtype
@@ -230,7 +233,7 @@ class Flow:
             (left, right, node.left, node.right),
             (right, left, node.right, node.left),
         ):
-            if index.scalar and index.kinds & {"program", "loop"} and _counts(place):
+            if index.scalar and index.kinds & _INDICES and _counts(place):
                 run_time = (
                     frozenset() if stride.kinds <= {"constant"} or _is_named_constant(stride) else frozenset({"stride"})
                 )
@@ -251,20 +254,28 @@ class Flow:
         return replace(value, dims=dims)
 
     def _compare(self, node: ast.Compare) -> Value:
-        values = [self.value(v) for v in (node.left, *node.comparators)]
         written = [node.left, *node.comparators]
+        values = [self.value(v) for v in written]
         for i, op in enumerate(node.ops):
             upper = i + isinstance(op, (ast.Lt, ast.LtE))
-            block, bound = values[2 * i + 1 - upper], values[upper]
-            if (
-                isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
-                and bound.scalar
-                and bound.kinds & {"parameter", "constant"}
-            ):
-                self.bounded |= {axis for axis in block.axes if f"name:{axis.size}" not in bound.kinds}
-                if block.axes and isinstance(written[upper], ast.Name):
-                    self.lengths.add(ast.unparse(written[upper]))
+            if isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
+                self._bound(values[2 * i + 1 - upper], values[upper], written[upper])
         return combined(values, dtype="bool", filled=NOTHING)
+
+    def _bound(self, block: Value, length: Value, written: ast.expr) -> None:
+        """Keep that the axes of a block are compared with a length, unless it is the size of the block itself."""
+        positions = block.axes and "load" not in block.kinds
+        if not (positions and length.scalar and length.kinds & {"parameter", "constant"}):
+            return
+        name = written.id if isinstance(written, ast.Name) else ""
+        for axis in block.axes:
+            if f"name:{axis.size}" not in length.kinds:
+                self._bounded.setdefault(axis, set()).add(name)
+
+    @property
+    def lengths(self) -> set[str]:
+        """Names of what axes are compared with."""
+        return set().union(*self._bounded.values()) - {""}
 
     def _index(self, node: ast.Subscript) -> Value:
         value = self.value(node.value)
@@ -292,8 +303,10 @@ class Flow:
         """
         if axis.safe:
             return False
-        again = ((b.size, b.moved) == (axis.size, axis.moved) for b in self.bounded)
-        if axis in self.bounded or (axis.inline and any(again)):
+        pointers = {a.pointer.base for a in self.accesses.values()} - {""}  # where it may be one, a name tells nothing
+        bounded = [b for b, names in self._bounded.items() if not names <= pointers]
+        again = axis.inline and not axis.moved and any((b.size, b.moved) == (axis.size, "") for b in bounded)
+        if axis in bounded or again:
             return True
         return axis.tiled and _BLOCK.fullmatch(axis.size) is not None
 
@@ -324,7 +337,7 @@ def _is_run_time(value: Value) -> bool:
 def _tiled(node: ast.BinOp, out: Value, left: Value, right: Value) -> Value:
     """`program * BLOCK + tl.arange(0, BLOCK)`: the axis is moved, and of BLOCK becomes one of tiles."""
     for block, offset, written in ((left, right, node.right), (right, left, node.left)):
-        if block.dims and offset.scalar and offset.kinds & {"program", "loop"} and out.dims is not None:
+        if block.dims and offset.scalar and offset.kinds & _INDICES and out.dims is not None:
             text = ast.unparse(written)
             return replace(out, dims=tuple(frozenset(_tile(a, offset, text) for a in d) for d in out.dims))
     return out

@@ -14,7 +14,7 @@ from portability.lint.values import Access, Axis, Dim
 # Tensors with an element or a row a program, or a bin, and counts of such: far below 2³¹ whatever the data.
 _SMALL = re.compile(
     r"(^|_)(d?w|d?b|dgamma|dbeta|grad_(weight|bias)|partial|part|bins?|hist|counts?|cnt|locks?|status|lookback|mean|var|rstd"
-    r"|lse|scores?|sums?|stats?|buf\w*|workspace|mid\w*)(_|$)",
+    r"|lse|pos|idx|index|indices|ids|lens?|scores?|sums?|stats?|buf\w*|workspace|mid\w*)(_|$)",
     re.IGNORECASE,
 )
 _COUNT = re.compile(r"\b(num_|n_blocks|bins?_|\w*num_blocks|\w*_parts?\b|part_|\w+_per_)", re.IGNORECASE)

@@ -39,7 +39,7 @@ class Value:
     dims: tuple[Dim, ...] | None = None  # the axes along each dimension; () a scalar, None unknown
     dtype: str = ""  # "float32", "int32", "bool", … or "" where it cannot be told
     base: str = ""  # the pointer parameter that it is an address from
-    kinds: frozenset[str] = frozenset()  # program, grid, parameter, constant, loop, load
+    kinds: frozenset[str] = frozenset()  # program, within (modulo), grid, parameter, constant, loop, load
     number: float | int | None = None
     steps: frozenset[str] = frozenset()  # what a program's or a loop's index was multiplied with, as written
     raw: bool = False  # as it was loaded, neither cast nor computed with
