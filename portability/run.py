@@ -76,7 +76,8 @@ def _run(
     if not session.launches and all(x.numel() for x in inputs if isinstance(x, torch.Tensor)):
         progress.problems.append(Problem(Outcome.LAUNCH_ERROR, "nothing-launched", "the operator launched no kernel"))
     limits = backend.limits_of(target.id)
-    progress.problems += [p for launch in session.launches for p in check_launch(limits, launch)]
+    kept = [x for x in session.launches if not (x.config and x.error)]  # tuning drops a configuration that fails
+    progress.problems += [p for launch in kept for p in check_launch(limits, launch)]
     if outputs is not None and sample.bench and options.timing and not progress.problems and case.launch is not None:
         progress.stage = "time"
         progress.timing = _time(case, backend, target, outputs, blocks, options)

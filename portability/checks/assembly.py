@@ -67,6 +67,13 @@ def read(launch: Launch, patterns: Mapping[str, str], relative: Callable[[str], 
     )
 
 
+def inline_assembly_line(launch: Launch, relative: Callable[[str], str]) -> str:
+    """Return the line of a launch's first inline assembly, "" where there is none or no Triton IR."""
+    ir = _text(getattr(launch.compiled, "asm", {}), "ttir")
+    m = re.search(r"\btt\.elementwise_inline_asm\b.*$", ir, re.MULTILINE)
+    return Places(ir, relative).of(m.group(0)) if m else ""
+
+
 class Places:
     """The lines that operations of Triton's IR came from."""
 

@@ -1,7 +1,7 @@
-"""One file on one target, in a runner: the file's `run` as a cell, its specs, its tuned configurations, other layouts.
+"""One file on one target, in a runner: its `run` as a cell, its specs, its tuned configurations, other layouts.
 
-Where values are computed, `run` is called once more for each tuned configuration, as tuning itself calls it, and with
-inputs that lie elsewhere in memory.
+Where values are computed, `run` is called once more for each tuned configuration on fresh outputs, and with inputs of
+the same values that lie elsewhere in memory.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import inspect
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,11 +19,12 @@ from portability import backend as backends
 from portability.backend import Backend, Problem, Session
 from portability.checks import layouts
 from portability.checks.assembly import read
+from portability.checks.collect import Collector
 from portability.checks.loose import Loose, UnreadableError, load
-from portability.checks.model import Answer, Fault, Made, Seen
+from portability.checks.model import Answer, Made
 from portability.checks.subject import SAMPLE, SpecSubject, Subject, argument
 from portability.kernel import Blocks, KernelCase, relative
-from portability.model import Cell, Evidence, Observation, Outcome, Target, from_json, to_json
+from portability.model import Cell, Observation, Outcome, Target, from_json, to_json
 from portability.run import Options, run_cell
 
 PROGRAMS = 1024  # the most of one launch that are interpreted
@@ -31,30 +32,9 @@ CONFIGS = 12  # the most of one tuned kernel that are run each by itself
 PATIENCE = 20.0  # seconds: what took longer is not run again in other layouts
 # A wrapper that looks at its inputs' layout means to take any, or to refuse it.
 LAYOUTS = re.compile(r"is_contiguous|\.contiguous\(|\.stride\([^)]*\)\s*[!=]=")
-VALUES = {Outcome.WRONG, Outcome.RACE, Outcome.UNDEFINED_VALUE, Outcome.NONDETERMINISTIC}
-ELEMENT = re.compile(r"\boutput ?(\d*)(?:\[([\d, ]*)\])?")  # as `portability.compare` and `run` write it
 SILENT = {Outcome.WRONG, Outcome.OUT_OF_BOUNDS, Outcome.RACE, Outcome.UNDEFINED_VALUE}
-
-# Codes of exceptions by their message, in this order; what is in none is named by its outcome.
-CODES: Sequence[tuple[str, str]] = [
-    (r"was specified but unrecognised", "unknown-option"),
-    (r"out of resource: shared memory|LDS|shared data", "shared-memory"),
-    (r"out of resource: tensor memory", "tensor-memory"),
-    (r"out of resource: threads", "threads"),
-    (r"Input shapes should have M >=", "dot-minimum"),
-    (r"input_precision must be one of", "dot-precision-name"),
-    (r"type fp8\w+ not supported in this architecture", "float8-type"),
-    (r"libdevice' has no attribute", "libdevice-gap"),
-    (r"range must be a power of 2|must be a power of 2|Shape element \d+ must be a power of 2", "not-a-power-of-two"),
-    (r"\bUB\b.*overflow|\b(UB|L1|L0C)\b", "buffer"),
-    (r"inline assembly|register for constraint|invalid instruction", "inline-assembly"),
-]
-SEEN = {
-    Evidence.RAN: Seen.RAN, Evidence.EMULATED: Seen.EMULATED, Evidence.INTERPRETED: Seen.INTERPRETED,
-    Evidence.COMPILED: Seen.COMPILED, Evidence.LOWERED: Seen.LOWERED,
-}  # fmt: skip
-# What these say of a run under the interpreter is said of the interpreter alone.
-ITS_OWN = {Outcome.UNSUPPORTED, Outcome.COMPILE_ERROR, Outcome.LAUNCH_ERROR, Outcome.HARNESS_ERROR}
+# As `portability.compare` and `portability.attempts` name an element.
+ELEMENT = re.compile(r"\boutput ?(\d*)(?:\[([\d, ]*)\])?")
 
 
 def check(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +75,7 @@ class _Check:
 
     def __init__(self, loose: Loose, adapter: Backend, target: Target, root: Path) -> None:
         self.loose, self.adapter, self.target, self.root = loose, adapter, target, root
-        self.faults: list[Fault] = []
+        self.found = Collector(target, root)
         self.made: list[Made] = []
         self.launches = 0
 
@@ -108,43 +88,39 @@ class _Check:
         worst = max(observations, key=lambda o: o.outcome.severity, default=None)
         outcome = worst.outcome if worst else Outcome.UNAVAILABLE
         detail = worst.detail.split("\n")[0] if worst else "nothing here for this target"
-        found = tuple(dict.fromkeys(self.faults))
-        return Answer(self.target.evidence, outcome, found, tuple(self.made), detail, launches=self.launches)
+        faults = tuple(self.found.faults)
+        return Answer(self.target.evidence, outcome, faults, tuple(self.made), detail, launches=self.launches)
+
+    @property
+    def _device(self) -> str:
+        return self.adapter.tensor_device(self.target)
 
     # ------------------------------------------------------------------------------------------- the passes
 
     def _case(self, case: KernelCase, dtype: str) -> Observation:
         sample = next((s for s in case.samples if s.quick), case.samples[0])
         blocks = backends.look_up_blocks(self.adapter, case.name, self.target.id, dtype, case.blocks)
-        observation, problems, _ = self._once(case, dtype, sample.name, blocks.blocks, self._limit)
-        self._take(observation, problems)
+        observation, problems, session = self._once(case, dtype, sample.name, blocks.blocks, _limit)
+        self.found.take(observation, problems, session)
         return observation
 
     def _run(self) -> list[Observation]:
         if self.loose.run is None:
             return []
-        observation, session = self._pass(Subject(self.loose, self._device))
-        self._find_lines(session)
+        observation, session = self._pass(lambda: Subject(self.loose, self._device))
         if session is not None and observation.evidence.executes:
             self._tuned(observation, session)
             if observation.outcome is Outcome.PASS and observation.seconds < PATIENCE:
                 self._elsewhere()
         return [observation]
 
-    @property
-    def _device(self) -> str:
-        return self.adapter.tensor_device(self.target)
-
-    def _pass(
-        self, subject: Subject, note: str = "", prepare: Callable[[Any], None] | None = None
-    ) -> tuple[Observation, Session | None]:
+    def _pass(self, make: Callable[[], Subject], note: str = "") -> tuple[Observation, Session | None]:
         """Run the file once under all checks, and take what is found; `note` is added to its messages."""
+        subject = make()
 
         def opened(session: Session) -> None:
-            self._limit(session)
+            _limit(session)
             subject.watch(session)
-            if prepare is not None:
-                prepare(session)
 
         observation, problems, session = self._once(subject.case(), "float32", SAMPLE, Blocks(), opened)
         if observation.outcome is Outcome.HARNESS_ERROR and observation.stage in ("reference", "compare", "inputs"):
@@ -152,57 +128,41 @@ class _Check:
         if subject.nothing_to_compute():
             problems = [p for p in problems if p.code != "nothing-launched"]
             observation = observation if problems else replace(observation, outcome=Outcome.PASS, detail="")
-        self._take(observation, problems, note, subject.line)
+        self.found.take(observation, problems, session, note, subject.line, lambda m: self._stored_at(make(), m))
         return observation, session
 
-    def _find_lines(self, session: Any) -> None:
-        """Give lines to faults of values: the store of the element, else where the kernel is defined."""
-        if any(f.outcome is Outcome.UNDEFINED_VALUE for f in self.faults) and hasattr(session, "undefined"):
-            self._take_problems(session.undefined())
-        named = {f.outcome for f in self.faults if f.line}
-        self.faults = [f for f in self.faults if f.line or f.outcome not in named or f.outcome in (None, Outcome.WRONG)]
-        for i, fault in enumerate(self.faults):
-            if not fault.line and fault.outcome in VALUES and session is not None and session.launches:
-                last = session.launches[-1]
-                line = self._stored_at(fault.message) or f"{last.file}:{last.line}"
-                self.faults[i] = replace(fault, line=self._short(line))
-
-    def _stored_at(self, message: str) -> str:
+    def _stored_at(self, subject: Subject, message: str) -> str:
+        """Return the line that stored the element that a message names, "" where it cannot be told."""
         m = ELEMENT.search(message)
         if m is None:
             return ""
         output, element = int(m[1] or 0), tuple(int(n) for n in (m[2] or "").split(",") if n.strip())
         with contextlib.suppress(Exception), self.adapter.open(self.target) as session:  # the fault stands without it
-            self._limit(session)
+            _limit(session)
             session.vary(0, 0)
-            return Subject(self.loose, self._device).locate(session, output, element)
+            return subject.locate(session, output, element)
         return ""
 
     def _tuned(self, first: Observation, session: Session) -> None:
-        """Run each configuration by itself on fresh outputs, then all in turn, as tuning does."""
-        if not any(launch.config for launch in session.launches) or not hasattr(session, "configs"):
+        """Run each configuration by itself on fresh outputs; `first` ran them all in turn, as tuning does."""
+        if not any(launch.config for launch in session.launches):
             return
-        if first.outcome is not Outcome.PASS:
-            return  # what is wrong is not the tuning
         wrong = [o for name, tuner in self.loose.tuners().items() for o in self._each(name, tuner)]
-        known = len(self.faults)
-        observation, _ = self._pass(Subject(self.loose, self._device), prepare=lambda s: setattr(s, "configs", "all"))
-        if observation.outcome is not Outcome.PASS and not wrong:
-            del self.faults[known:]
+        if first.outcome in SILENT and not wrong:
             message = (
                 "right with each configuration on fresh outputs, not where tuning runs them one after another: "
-                f"reset_to_zero or restore_value is missing ({observation.detail.splitlines()[0]})"
+                f"reset_to_zero or restore_value is missing ({first.detail.splitlines()[0]})"
             )
-            launch = next(x for x in session.launches if x.config)
-            self._add("autotune-side-effect", message, f"{launch.file}:{launch.line}", Outcome.WRONG, everywhere=True)
+            self.found.replace_values("autotune-side-effect", message, session)
 
     def _each(self, name: str, tuner: Any) -> list[Observation]:
+        """Return what failed."""
         configs, failed = list(tuner.configs), []
         for config in configs[:CONFIGS] if len(configs) > 1 else []:
             tuner.configs = [config]
             tuner.cache.clear()
             try:
-                observation, _ = self._pass(Subject(self.loose, self._device), note=f"{name} with {config}: ")
+                observation, _ = self._pass(lambda: Subject(self.loose, self._device), f"{name} with {config}: ")
             finally:
                 tuner.configs = configs
             if observation.outcome is not Outcome.PASS:
@@ -216,9 +176,11 @@ class _Check:
             return
         careful = bool(LAYOUTS.search(_source(self.loose.run)))
         for words, change in layouts.OFFSET + (layouts.STRIDES if careful else ()):
-            known = len(self.faults)
-            self._pass(Subject(self.loose, self._device, layouts.Changed(data, change)), f"with inputs {words}: ")
-            self.faults[known:] = [f for f in self.faults[known:] if f.outcome in SILENT]  # to refuse them is right
+            known = len(self.found.faults)
+            moved = layouts.Changed(data, change)
+            self._pass(lambda moved=moved: Subject(self.loose, self._device, moved), f"with inputs {words}: ")  # type: ignore[misc]
+            new = self.found.faults[known:]
+            self.found.faults[known:] = [f for f in new if f.outcome in SILENT]  # to refuse them is right
 
     def _specs(self) -> list[Observation]:
         """Compile what the file says of its kernels, where its wrapper did not launch just that."""
@@ -233,9 +195,8 @@ class _Check:
                 argument(kind, False)  # raises where it is no type
             note = "" if spec.name == "SPEC" else f"{spec.name}: "
             case = SpecSubject(self.loose, spec).case()
-            observation, problems, _ = self._once(case, "float32", SAMPLE, Blocks(), self._limit)
-            problems = [p for p in problems if not self._known(p)]
-            self._take(observation, problems, note)
+            observation, problems, session = self._once(case, "float32", SAMPLE, Blocks(), _limit)
+            self.found.take(observation, [p for p in problems if not self.found.knows(p)], session, note)
             made.append(observation)
         return made
 
@@ -255,10 +216,6 @@ class _Check:
             self._read(session, observation)
         return observation, problems, session
 
-    def _limit(self, session: Any) -> None:
-        if hasattr(session, "sample_grid"):
-            session.sample_grid = PROGRAMS
-
     def _read(self, session: Session, observation: Observation) -> None:
         if self.target.evidence.executes:
             return
@@ -269,44 +226,10 @@ class _Check:
             if made is not None and made not in self.made:
                 self.made.append(made)
 
-    def _take(self, observation: Observation, problems: Sequence[Problem], note: str = "", line: str = "") -> None:
-        self._take_problems(problems, note, line)
-        for w in observation.warnings:
-            if w.code == "sampled-grid":
-                continue
-            fault = Fault(w.code, note + w.message, SEEN[observation.evidence], w.line, w.targets or (self.target.id,))
-            fault = replace(fault, everywhere=not w.targets and observation.evidence is Evidence.INTERPRETED)
-            if not any((f.code, f.line, f.targets) == (fault.code, fault.line, fault.targets) for f in self.faults):
-                self.faults.append(fault)
 
-    def _take_problems(self, problems: Sequence[Problem], note: str = "", line: str = "") -> None:
-        for p in problems:
-            everywhere = self.target.evidence is Evidence.INTERPRETED and p.outcome not in ITS_OWN
-            self._add(_code(p), note + p.message, p.line or line, p.outcome, everywhere)
-
-    def _add(self, code: str, message: str, line: str, outcome: Outcome, everywhere: bool) -> None:
-        seen, line = SEEN[self.target.evidence], self._short(line)
-        fault = Fault(code, message, seen, line, (self.target.id,), outcome, everywhere)
-        if not any((f.code, f.line, f.outcome) == (code, fault.line, outcome) for f in self.faults):
-            self.faults.append(fault)
-
-    def _known(self, problem: Problem) -> bool:
-        kind = _code(problem), problem.outcome
-        return any((f.code, f.outcome) == kind and problem.message in f.message for f in self.faults)
-
-    def _short(self, line: str) -> str:
-        file, _, number = line.rpartition(":")
-        return f"{relative(file, self.root)}:{number}" if file else line
-
-
-def _code(problem: Problem) -> str:
-    """Return the problem's own code, or what an exception's message says."""
-    if problem.code != "exception":
-        return problem.code
-    for pattern, code in CODES:
-        if re.search(pattern, problem.message):
-            return code
-    return problem.outcome.value.replace("_", "-")
+def _limit(session: Any) -> None:
+    if hasattr(session, "sample_grid"):
+        session.sample_grid = PROGRAMS
 
 
 def _dtypes(case: KernelCase) -> list[str]:

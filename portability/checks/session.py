@@ -5,7 +5,7 @@ A file that aborts or hangs ends its runner's child, and is a finding on that ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,6 +22,7 @@ from portability.model import DEFAULT_ENVIRONMENT, Evidence, Outcome, Target, fr
 from portability.pool import RunnerDiedError, RunnerTimedOutError, temporary_folder
 from portability.tomltable import nearest
 
+OF_LAUNCHES = {"grid-limit", "grid-total", "grid-empty", "grid-threads", "threads"}
 RUN_LIMIT, COMPILE_LIMIT = 120.0, 300.0  # seconds a file may take on one target
 
 
@@ -62,27 +63,29 @@ class Checker:
             self._targets = [t for t in every if any(fnmatchcase(t.id, p) for p in wanted)]
         return self._targets
 
-    def check(self, path: Path, say: Callable[[str], None] = lambda _: None) -> FileReport:
-        """Return what is found in one file."""
+    def check(self, path: Path, say: Callable[[str], None] = lambda _: None, only: Sequence[str] = ()) -> FileReport:
+        """Return what is found in one file. `only` names fewer targets than are asked for."""
         shown = relative(str(path), self.root)
-        rules = self._rules(path, shown) if self.request.rules else []
+        targets = [t for t in self.targets if not only or t.id in only]
+        rules = self._rules(path, shown, targets) if self.request.rules else []
         if isinstance(rules, str):
             return FileReport(shown, unreadable=rules)
         answers: dict[str, Answer] = {}
-        for target in self.targets:
+        for target in targets:
             say(f"{shown}: {target.id}")
             answer = answers[_label(target)] = self._ask(path, target)
             if answer.broken:
                 return FileReport(shown, unreadable=answer.broken)
         made = {t: a.made for t, a in answers.items() if a.made}
         interpreted = any(a.evidence is Evidence.INTERPRETED and a.launches for a in answers.values())
+        faults = [f for a in answers.values() for f in a.faults]
         found = [
-            *_merged(f for a in answers.values() for f in a.faults),
+            *_merged(_at_the_launch(faults)),
             *differences.compare(made, interpreted),
-            *self._estimates(made),
+            *self._estimates(made, targets),
             *rules,
         ]
-        reports = tuple(_target_report(t, answers[_label(t)]) for t in self.targets)
+        reports = tuple(_target_report(t, answers[_label(t)]) for t in targets)
         patterns = {t: _patterns(m) for t, m in made.items() if _patterns(m)}
         return FileReport(shown, tuple(sorted(_distinct(found, set(made)), key=_order)), reports, patterns)
 
@@ -111,12 +114,12 @@ class Checker:
 
     # ------------------------------------------------------------------------------------- what needs no runner
 
-    def _rules(self, path: Path, shown: str) -> list[Fault] | str:
+    def _rules(self, path: Path, shown: str, targets: Sequence[Target]) -> list[Fault] | str:
         """Return what the static rules find, or why the file cannot be read."""
         report = lint_paths([path])
         if report.unreadable:
             return report.unreadable[0].reason
-        names = [t.id for t in self.targets]
+        names = [t.id for t in targets]
         return [
             Fault(
                 f.code, f"{f.rule}: {f.message}", Seen.SOURCE, f"{shown}:{f.line}",
@@ -125,14 +128,14 @@ class Checker:
             for f in report.findings if any(f.concerns(n) for n in names)
         ]  # fmt: skip
 
-    def _estimates(self, made: Mapping[str, Sequence[Made]]) -> Iterator[Fault]:
+    def _estimates(self, made: Mapping[str, Sequence[Made]], targets: Sequence[Target]) -> Iterator[Fault]:
         """Blocks that no memory of a core can hold, for targets that nothing here compiles for.
 
         The first of an adapter's `buffers` is the one that blocks are loaded into, and the largest where a kernel
         multiplies matrices.
         """
         kernels = next(iter(made.values()), ())
-        for target in self.targets:
+        for target in targets:
             adapter: Backend = self._harness.adapters[target.backend]
             buffers = adapter.limits_of(target.id).buffers
             if target.evidence is not Evidence.NONE or not buffers:
@@ -179,7 +182,18 @@ def _target_report(target: Target, answer: Answer) -> TargetReport:
     )
 
 
-def _merged(faults: Iterator[Fault]) -> list[Fault]:
+def _at_the_launch(faults: Sequence[Fault]) -> Iterator[Fault]:
+    """Give a launch that a target refuses the line that launches, where the interpreter foretold it there."""
+    foretold: dict[str, set[str]] = {}
+    for f in faults:
+        if f.code in OF_LAUNCHES and f.seen is Seen.INTERPRETED:
+            foretold.setdefault(f.code, set()).add(f.line)
+    for f in faults:
+        lines = foretold.get(f.code, set())
+        yield replace(f, line=next(iter(lines))) if len(lines) == 1 and f.seen is not Seen.INTERPRETED else f
+
+
+def _merged(faults: Iterable[Fault]) -> list[Fault]:
     """Join what differs in nothing but its target."""
     found: dict[Fault, list[str]] = {}
     for fault in faults:
