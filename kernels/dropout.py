@@ -1,7 +1,8 @@
-"""Dropout: out = x / (1 - p) where it is kept, else 0, and kept is u > p for u uniform in [0, 1).
+"""Dropout: out = x / (1 - p) where it is kept, else 0, and kept is u ≥ p for u uniform in [0, 1).
 
-u comes from a counter and not from a state (Philox; Salmon et al., 2011): uᵢ = philox(seed, i). So the mask depends on
-the seed and the element's place alone, whatever the block size, and the backward draws it again instead of storing it:
+u comes from a counter and not from a state (Philox; Salmon et al., 2011): uᵢ = philox(seed, i) / 2³². So the mask
+depends on the seed and the element's place alone, whatever the block size, and the backward draws it again instead of
+storing it:
 
     dx = dout / (1 - p) where kept, else 0
 """
@@ -16,12 +17,15 @@ from portability.kernels.checks import FLOATS, check_contiguous, check_dtype, di
 
 
 @triton.jit(do_not_specialize=["seed"])  # a new seed must not be a new binary
-def dropout_kernel(x_ptr, out_ptr, n_elements, p, scale, seed, BLOCK_SIZE: tl.constexpr):
-    """Each program drops out of BLOCK_SIZE neighbours; forward and backward alike."""
+def dropout_kernel(x_ptr, out_ptr, n_elements, threshold, scale, seed, BLOCK_SIZE: tl.constexpr):
+    """Each program drops out of BLOCK_SIZE neighbours; forward and backward alike. The threshold is p · 2³²."""
     offsets = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offsets < n_elements
     x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
-    keep = tl.rand(seed, offsets) > p
+    # The counter in words of 32 bits: `tl.rand` makes other ones of a 64-bit offset in other versions of Triton.
+    low, high = offsets.to(tl.uint32), (offsets >> 32).to(tl.uint32)
+    bits, _, _, _ = tl.philox(seed, low, high, low * 0, low * 0)
+    keep = bits.to(tl.int64) >= threshold
     out = tl.where(keep, x * scale, 0.0)
     tl.store(out_ptr + offsets, out.to(out_ptr.dtype.element_ty), mask=mask)
 
@@ -31,7 +35,7 @@ def launch_dropout(x, p, seed, out, blocks):
     n = x.numel()
     scale = 1.0 / (1.0 - p) if p < 1.0 else 0.0
     if n:
-        dropout_kernel[(cdiv(n, blocks["BLOCK_SIZE"]),)](x, out, n, float(p), scale, seed, **blocks)
+        dropout_kernel[(cdiv(n, blocks["BLOCK_SIZE"]),)](x, out, n, round(p * 2**32), scale, seed, **blocks)
 
 
 class _Dropout(torch.autograd.Function):
@@ -81,10 +85,10 @@ def _check(operator, name, x, p, seed):
         raise ValueError(f"{operator}: seed is {seed}; taken is 0 to 2^63 - 1")
 
 
-def uniform(seed: int, n: int) -> torch.Tensor:
-    """Return u₀ … uₙ₋₁ as the kernel draws them, float32: Philox-4x32 in 10 rounds, of which the first word counts.
+def philox(seed: int, n: int) -> torch.Tensor:
+    """Return philox(seed, 0 … n - 1), int64: the first word of Philox-4x32 after 10 rounds, 0 to 2³² - 1.
 
-    In int64 with the low 32 bits kept: a product of two such words wraps around to the right bits.
+    A product of two words of 32 bits wraps around in int64, to the right bits.
     """
     low = 0xFFFFFFFF
     offsets = torch.arange(n, dtype=torch.int64)
@@ -94,12 +98,11 @@ def uniform(seed: int, n: int) -> torch.Tensor:
         a, b = c0 * 0xD2511F53, c2 * 0xCD9E8D57
         c0, c1, c2, c3 = (b >> 32 & low) ^ c1 ^ k0, b & low, (a >> 32 & low) ^ c3 ^ k1, a & low
         k0, k1 = (k0 + 0x9E3779B9) & low, (k1 + 0xBB67AE85) & low
-    signed = c0.to(torch.int32)
-    return torch.where(signed < 0, ~signed, signed).float() * 4.6566127342e-10  # 2^-31, so that 1 is never reached
+    return c0
 
 
 def dropout_reference(x, p, seed):
-    keep = uniform(seed, x.numel()).view(x.shape) > torch.tensor(p, dtype=torch.float32)
+    keep = (philox(seed, x.numel()) >= round(p * 2**32)).view(x.shape).to(x.device)
     return torch.where(keep, x / (1 - p) if p < 1 else 0.0, 0.0).to(x.dtype)
 
 

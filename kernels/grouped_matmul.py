@@ -30,7 +30,7 @@ def find_tile(ends_ptr, tile, n_groups, M, GROUPS: tl.constexpr, BLOCK_M: tl.con
     """
     groups = tl.arange(0, GROUPS)
     ends = tl.load(ends_ptr + groups, mask=groups < n_groups, other=0)
-    starts = tl.load(ends_ptr + groups - 1, mask=(groups > 0) & (groups <= n_groups), other=0)
+    starts = tl.load(ends_ptr + tl.maximum(groups - 1, 0), mask=(groups > 0) & (groups <= n_groups), other=0)
     ends = tl.where(groups < n_groups, ends, M)
     starts = tl.where(groups <= n_groups, starts, M)
     tiles = (ends - starts + BLOCK_M - 1) // BLOCK_M

@@ -19,15 +19,15 @@ MOST = 4096  # a program's own counts lie in shared memory
 def histogram_kernel(
     x_ptr, counts_ptr, n_elements, bins, BINS: tl.constexpr, BLOCK_SIZE: tl.constexpr, ROUNDS: tl.constexpr
 ):  # fmt: skip
-    """Each program counts ROUNDS blocks of BLOCK_SIZE neighbours; BINS is bins rounded up to a power of two."""
+    """Each program counts ROUNDS blocks of BLOCK_SIZE neighbours into BINS bins, of which one takes what is no bin."""
     first = tl.program_id(0).to(tl.int64) * BLOCK_SIZE * ROUNDS
     counts = tl.zeros((BINS,), dtype=tl.int32)
     for i in range(ROUNDS):
         offsets = first + i * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-        x = tl.load(x_ptr + offsets, mask=offsets < n_elements, other=-1)
-        x = tl.where(offsets < n_elements, x.to(tl.int64), -1)  # -1 again: it is 255 in uint8
-        is_bin = (x >= 0) & (x < bins)
-        counts += tl.histogram(tl.where(is_bin, x, 0).to(tl.int32), BINS, mask=is_bin)
+        mask = offsets < n_elements
+        x = tl.load(x_ptr + offsets, mask=mask, other=0).to(tl.int64)
+        x = tl.where(mask & (x >= 0) & (x < bins), x, bins)
+        counts += tl.histogram(x.to(tl.int32), BINS)
     b = tl.arange(0, BINS)
     tl.atomic_add(counts_ptr + b, counts, mask=(b < bins) & (counts > 0), sem="relaxed")
 
@@ -37,7 +37,7 @@ def launch_histogram(x, bins, counts, blocks):
     counts.zero_()
     if x.numel():
         grid = (cdiv(x.numel(), blocks["BLOCK_SIZE"] * blocks["ROUNDS"]),)
-        histogram_kernel[grid](x, counts, x.numel(), bins, BINS=max(2, next_power_of_2(bins)), **blocks)
+        histogram_kernel[grid](x, counts, x.numel(), bins, BINS=next_power_of_2(bins + 1), **blocks)
 
 
 def histogram(x: torch.Tensor, bins: int, blocks: Blocks | None = None) -> torch.Tensor:

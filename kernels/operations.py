@@ -33,8 +33,9 @@ def is_nan(x):
 @triton.jit
 def widen(x):
     """float16, bfloat16 and float8 as float32, in which they are computed; others as they are."""
-    if x.dtype.is_floating() and x.dtype.primitive_bitwidth < 32:
-        x = x.to(tl.float32)
+    if x.dtype.is_floating():  # noqa: SIM102 - `and` of two bools does not compile under triton-ascend's Triton 3.2
+        if tl.constexpr(x.dtype.primitive_bitwidth) < 32:
+            x = x.to(tl.float32)
     return x
 
 
