@@ -18,12 +18,12 @@ from portability.kernels.decode_attention import decode_attention
 from portability.kernels.decoder_layer import DecoderLayer, cached_attention, decoder_layer
 from portability.kernels.dropout import dropout, dropout_backward
 from portability.kernels.embedding import embedding, embedding_backward
+from portability.kernels.float8_matmul import float8_matmul
 from portability.kernels.grouped_matmul import grouped_matmul
 from portability.kernels.histogram import histogram
 from portability.kernels.mla_decode import cache_bytes, mla_decode
 from portability.kernels.paged_cache import PagedCache, paged_append
 from portability.kernels.quantized_matmul import (
-    float8_matmul,
     int4_matmul,
     int4_reference,
     int8_matmul,
