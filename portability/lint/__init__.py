@@ -3,13 +3,13 @@
     report = lint_paths(["kernels"])
     print(render(report, "text"))
 
-The rules are in `devices`, `vendors`, `launching`, `tuning`, `precision`, `numerics`, `memory` and `language`;
+The rules are in `devices`, `vendors`, `grids`, `launching`, `tuning`, `precision`, `numerics`, `memory` and `language`;
 `docs/rules.md` describes them.
 """
 
 from __future__ import annotations
 
-from portability.lint import devices, language, launching, memory, numerics, precision, tuning, vendors
+from portability.lint import devices, grids, language, launching, memory, numerics, precision, tuning, vendors
 from portability.lint.formatting import FORMATS, render
 from portability.lint.model import LintFinding, Report, Rule, Unreadable
 from portability.lint.model import registered as RULES
@@ -28,4 +28,4 @@ __all__ = [
     "render",
 ]
 
-del devices, language, launching, memory, numerics, precision, tuning, vendors  # imported for their rules
+del devices, grids, language, launching, memory, numerics, precision, tuning, vendors  # imported for their rules

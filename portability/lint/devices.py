@@ -134,12 +134,14 @@ def is_cuda(source: Source) -> Iterator[Hit]:
     one device, not which kind it is. A branch that does the work in another way is not reported.
     """
     for node in source.nodes:
-        if in_main(source, node):
-            continue
         if isinstance(node, ast.Assert):
-            yield from (Hit(t, _only(t)) for t in [*_attributes(source, node.test), *_tests(node.test, ast.Eq)][:1])
+            asked = [*_attributes(source, node.test), *_tests(node.test, ast.Eq)]
         elif isinstance(node, ast.If) and _refuses(source, node):
-            yield from (Hit(t, _only(t)) for t in [*_attributes(source, node.test), *_tests(node.test, ast.NotEq)][:1])
+            asked = [*_attributes(source, node.test), *_tests(node.test, ast.NotEq)]
+        else:
+            continue
+        if asked and not in_main(source, node):
+            yield Hit(asked[0], _only(asked[0]))
 
 
 def _refuses(source: Source, node: ast.If) -> bool:

@@ -14,6 +14,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from portability.lint.calls import Calls
+from portability.lint.indices import (
+    INDICES,
+    counts_tiles,
+    is_fixed,
+    is_rounded_down,
+    is_run_time,
+    of_constant,
+    of_parameter,
+    with_moved_axes,
+)
 from portability.lint.values import (
     NOTHING,
     UNKNOWN,
@@ -28,10 +38,10 @@ from portability.lint.values import (
 )
 
 if TYPE_CHECKING:
-    from portability.lint.source import Kernel, Parameter, Source
+    from portability.lint.source import Kernel, Source
 
 
-_INDICES = {"program", "within", "loop"}
+_CEILINGS = {"cdiv", "min", "max"}
 _BLOCK = re.compile(r"(?i:\w*(block|tile)\w*)|B[A-Z]{0,2}\d?")
 
 
@@ -48,12 +58,12 @@ class Flow:
         self._bounded: dict[Axis, set[str]] = {}  # axes that are compared with a length -> its name, or ""
         self.block_products: set[ast.BinOp] = set()  # products of a stride with a block of indices
         self.late_casts: dict[ast.Call, ast.BinOp] = {}  # a cast to 64 bits of a product that was made in 32
-        self._env: dict[str, Value] = {p.name: _parameter(p, kernel.helper) for p in kernel.parameters}
+        self._env: dict[str, Value] = {p.name: of_parameter(p, kernel.helper) for p in kernel.parameters}
         self._loops = 0  # around the statement at hand
         self._written: dict[str, str] = {}  # name -> the expression that it was last assigned
         self._calls = Calls(self)
         self._handlers: dict[type[ast.expr], Callable[[Any], Value]] = {
-            ast.Constant: lambda n: _constant(n.value),
+            ast.Constant: lambda n: of_constant(n.value),
             ast.Name: self._name,
             ast.BinOp: lambda n: self._binary(n, self.value(n.left), self.value(n.right)),
             ast.UnaryOp: self._unary,
@@ -144,13 +154,7 @@ class Flow:
             return True  # computed from constants, as tiles are
         if isinstance(stop, ast.Name):
             stop = self.source.constants.assigned(stop) or stop
-        if stop is None:
-            return False
-        calls = [n for n in ast.walk(stop) if isinstance(n, ast.Call)]
-        known = all(self.source.names.language(c.func) == "cdiv" or _is_cdiv(c.func) for c in calls)
-        rounded = any(isinstance(n, ast.BinOp) and isinstance(n.op, (ast.FloorDiv, ast.Mod)) for n in ast.walk(stop))
-        ceiling = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add) for n in ast.walk(stop))
-        return not known or (rounded and not ceiling)
+        return stop is not None and is_rounded_down(stop, _CEILINGS)
 
     def _assign(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name):
@@ -188,7 +192,7 @@ class Flow:
     def _global(self, node: ast.Name) -> Value:
         number = self.source.constants.literal(node)
         if isinstance(number, (int, float)) and not isinstance(number, bool):
-            return replace(_constant(number), kinds=frozenset({"constant"}))
+            return replace(of_constant(number), kinds=frozenset({"constant"}))
         return UNKNOWN
 
     def _unary(self, node: ast.UnaryOp) -> Value:
@@ -209,7 +213,7 @@ class Flow:
             out = replace(
                 out, base=left.base or right.base, product=left.product or right.product, steps=left.steps | right.steps
             )
-            out = _tiled(node, out, left, right)
+            out = with_moved_axes(node, out, left, right)
             out = replace(out, filled=filled_after_sum(left, right))
         elif isinstance(op, ast.Mult):
             out = self._multiplied(node, out, left, right)
@@ -233,13 +237,11 @@ class Flow:
             (left, right, node.left, node.right),
             (right, left, node.right, node.left),
         ):
-            if index.scalar and index.kinds & _INDICES and _counts(place):
-                run_time = (
-                    frozenset() if stride.kinds <= {"constant"} or _is_named_constant(stride) else frozenset({"stride"})
-                )
-                out = replace(out, steps=out.steps | {ast.unparse(factor)}, kinds=out.kinds | run_time)
+            if index.scalar and index.kinds & INDICES and counts_tiles(place):
+                stepped = out.kinds if is_fixed(stride) else out.kinds | {"stride"}
+                out = replace(out, steps=out.steps | {ast.unparse(factor)}, kinds=stepped)
         for index, stride in ((left, right), (right, left)):
-            if "program" in index.kinds and index.dtype == "int32" and _is_run_time(stride) and out.dtype != "int64":
+            if "program" in index.kinds and index.dtype == "int32" and is_run_time(stride) and out.dtype != "int64":
                 if index.axes:
                     self.block_products.add(node)
                 return replace(out, product=out.product or node)
@@ -312,60 +314,3 @@ class Flow:
 
     def __repr__(self) -> str:
         return f"Flow({self.kernel.name}: {len(self.accesses)} accesses)"
-
-
-def _parameter(parameter: Parameter, helper: bool) -> Value:
-    dtype = parameter.annotation.split(".")[-1]
-    known = dtype if dtype.removeprefix("u").startswith(("int", "float", "bfloat")) and dtype != "int" else ""
-    if parameter.constant:
-        return Value(dims=(), kinds=frozenset({"constant", f"name:{parameter.name}"}))
-    kinds = frozenset({"parameter", f"name:{parameter.name}"})
-    return Value(dims=None if helper else (), dtype=known, base=parameter.name, kinds=kinds)
-
-
-def _constant(value: object) -> Value:
-    if isinstance(value, bool) or value is None or not isinstance(value, (int, float)):
-        return Value(dims=())
-    return Value(dims=(), number=value, dtype="int32" if isinstance(value, int) else "float32")
-
-
-def _is_run_time(value: Value) -> bool:
-    """A size or stride of the launch: 32 bits wide unless it is itself beyond 2³¹."""
-    return value.scalar and "parameter" in value.kinds and value.dtype in ("", "int32") and "load" not in value.kinds
-
-
-def _tiled(node: ast.BinOp, out: Value, left: Value, right: Value) -> Value:
-    """`program * BLOCK + tl.arange(0, BLOCK)`: the axis is moved, and of BLOCK becomes one of tiles."""
-    for block, offset, written in ((left, right, node.right), (right, left, node.left)):
-        if block.dims and offset.scalar and offset.kinds & _INDICES and out.dims is not None:
-            text = ast.unparse(written)
-            return replace(out, dims=tuple(frozenset(_tile(a, offset, text) for a in d) for d in out.dims))
-    return out
-
-
-def _tile(axis: Axis, offset: Value, written: str) -> Axis:
-    tiled = axis.size in offset.steps
-    moved = tiled or not (offset.base or "stride" in offset.kinds)
-    return replace(
-        axis, moved=axis.moved + written if moved else axis.moved, tiled=axis.tiled or tiled,
-        safe=axis.safe or (tiled and "full" in offset.kinds),
-    )  # fmt: skip
-
-
-def _counts(index: ast.expr) -> bool:
-    """A name or a call, perhaps with a number added, counts tiles; a sum of products is the number of a row."""
-    if isinstance(index, ast.BinOp) and isinstance(index.op, (ast.Add, ast.Sub)):
-        return isinstance(index.right, ast.Constant) or isinstance(index.left, ast.Constant)
-    return isinstance(index, (ast.Name, ast.Call))
-
-
-def _is_named_constant(value: Value) -> bool:
-    return "constant" in value.kinds and "parameter" not in value.kinds and "load" not in value.kinds
-
-
-def _is_cdiv(function: ast.expr) -> bool:
-    return isinstance(function, (ast.Name, ast.Attribute)) and ast.unparse(function).split(".")[-1] in (
-        "cdiv",
-        "min",
-        "max",
-    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from portability.lint.calls import keyword
+from portability.lint.arguments import keyword
 from portability.lint.constants import OPAQUE
 
 if TYPE_CHECKING:

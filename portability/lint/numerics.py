@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from portability.lint.calls import argument, keyword
+from portability.lint.arguments import argument, keyword
 from portability.lint.model import Hit, rule
 from portability.lint.source import Kernel, Source
 

@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from portability.lint.arguments import keyword
 from portability.lint.branches import is_guarded
-from portability.lint.calls import keyword
 from portability.lint.model import Hit, rule
 from portability.lint.source import Kernel, Source
 

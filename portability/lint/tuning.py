@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from portability.lint.calls import keyword
+from portability.lint.arguments import keyword
 from portability.lint.launches import LENGTH, Extent, Tuning
 from portability.lint.model import Hit, rule
 from portability.lint.source import Kernel, Source
