@@ -103,24 +103,24 @@ def timed(call: Callable[[], None], repetitions: int = 20) -> list[float]:
         call()
     samples = []
     for _ in range(repetitions):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()  # type: ignore[no-untyped-call]
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        start.record()
         call()
-        end.record()  # type: ignore[no-untyped-call]
-        end.synchronize()  # type: ignore[no-untyped-call]
-        samples.append(float(start.elapsed_time(end)))  # type: ignore[no-untyped-call]
+        end.record()
+        end.synchronize()
+        samples.append(float(start.elapsed_time(end)))
     cut = statistics.quantiles(samples, n=5, method="inclusive")
     return [cut[0], statistics.median(samples), cut[3]]
 
 
 def shares(call: Callable[[], None]) -> dict[str, float]:
-    """Return each part's share of the device's time in the forward pass, by the ranges that the layer records."""
+    """Return each part's share of the device's time of all parts, by the ranges that the forward pass records."""
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         call()
         torch.cuda.synchronize()
-    events = {e.key: e for e in profiler.key_averages()}
-    total = sum(e.self_device_time_total for e in profiler.key_averages() if e.key not in PARTS)
-    return {p: events[p].device_time_total / total for p in PARTS if p in events and total}
+    spent = {e.key: e.device_time_total for e in profiler.key_averages() if e.key in PARTS}
+    total = sum(spent.values())
+    return {p: round(spent[p] / total, 4) for p in PARTS if p in spent and total}
 
 
 def times_row(f: dict[str, Any]) -> tuple[str, ...]:

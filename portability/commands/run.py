@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", action="append", default=[], metavar="T", help="only this target (repeatable)")
     parser.add_argument("--dtype", action="append", default=[], metavar="D", help="only this dtype (repeatable)")
     parser.add_argument("--full", action="store_true", help="every sample, dtype and probe on every target")
-    parser.add_argument("--samples", choices=("quick", "default", "full"), help="one sample everywhere; every one where "
-                        "values are computed; every one everywhere (default: as matrix.toml says)")  # fmt: skip
+    help_ = "one sample everywhere; every one where values are computed; every one everywhere (default: matrix.toml's)"
+    parser.add_argument("--samples", choices=("quick", "default", "full"), help=help_)
     parser.add_argument("--no-timing", action="store_true", help="leave bench samples out")
     parser.add_argument("--matrix", type=Path, metavar="FILE", help="matrix.toml (default: the nearest one)")
     parser.add_argument("--results", type=Path, metavar="FILE", help="where to write the run's JSON Lines")

@@ -112,7 +112,10 @@ def _update(path: Path, table: Table, *, check: bool) -> int:
 def show(runs: Sequence[Run], form: str) -> int:
     """Print the table of runs, and return the exit code that they come to."""
     lost = unmatched(runs)
-    print(_render(report.build(merge(runs), unmatched=lost), form), end="")
+    restricted = any(run.header.selection.targets or run.header.selection.backends for run in runs)
+    seen = {o.cell.target for run in runs for o in run.observations}
+    omit = {t.id for run in runs for t in run.header.targets} - seen if restricted else set()
+    print(_render(report.build(merge(runs), unmatched=lost, omit=omit), form), end="")
     return results.exit_code(runs, lost)
 
 
