@@ -22,6 +22,7 @@ ATOMIC = re.compile(
 )
 LOAD = re.compile(rf"\btt\.(?:load|descriptor_load) .* {TENSOR}(.*)$", re.MULTILINE)
 REDUCE = re.compile(rf'"tt\.reduce"(.*?)^\s*\}}\) : \({TENSOR}\)([^\n]*)$', re.DOTALL | re.MULTILINE)
+REORDERS = re.compile(r"\btt\.cat\b.*$|\btt\.reshape\b.*\ballow_reorder\b.*$", re.MULTILINE)
 LOOP_OF = re.compile(r"\bscf\.for .*?iter_args\((.*?)\) ->")
 ADDED = re.compile(r"\barith\.addf (%\w+), (%\w+)(?: fastmath<\w+>)? : tensor<(?:\d+x)*(b?f16)>(.*)$", re.MULTILINE)
 PLACE = re.compile(
@@ -61,6 +62,7 @@ def read(launch: Launch, patterns: Mapping[str, str], relative: Callable[[str], 
         tile=tile,
         tile_line=tile_line,
         line=f"{relative(launch.file)}:{launch.line}",
+        reorders=tuple(dict.fromkeys(places.of(m.group(0)) for m in REORDERS.finditer(ir))),
         assembled=bool(assembly),
         found=dict(found),
         found_ir=tuple(found_ir),

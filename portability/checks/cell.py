@@ -9,19 +9,23 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import torch
+
 from portability import backend as backends
-from portability.backend import Backend, Problem, Session
+from portability.backend import Backend, Launch, Problem, Session
 from portability.checks import layouts
 from portability.checks.assembly import read
-from portability.checks.collect import Collector
+from portability.checks.collect import Collector, definition
 from portability.checks.loose import Loose, UnreadableError, load
 from portability.checks.model import Answer, Made
+from portability.checks.pretend import pretend
 from portability.checks.subject import SAMPLE, SpecSubject, Subject, argument
 from portability.kernel import Blocks, KernelCase, relative
 from portability.model import Cell, Observation, Outcome, Target, from_json, to_json
@@ -41,6 +45,7 @@ def check(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the file `request["file"]` does on `request["target"]`, an `Answer` as JSON's types."""
     target = from_json(Target, request["target"])
     started = time.perf_counter()
+    _forget_others()
     try:
         loose = load(Path(request["file"]))
         adapter = backends.discover(tuple(request.get("backends", ())))[target.backend]
@@ -49,6 +54,15 @@ def check(request: Mapping[str, Any]) -> dict[str, Any]:
         answer = Answer(target.evidence, Outcome.HARNESS_ERROR, broken=str(error))
     made: dict[str, Any] = to_json(replace(answer, seconds=round(time.perf_counter() - started, 3)))
     return made
+
+
+def _forget_others() -> None:
+    """Put back what a file that was checked before in this process may have set for good."""
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+    allocation = sys.modules.get("triton.runtime._allocation")
+    if allocation is not None:
+        allocation.set_allocator(allocation.NullAllocator())
 
 
 class _Watched:
@@ -122,7 +136,8 @@ class _Check:
             _limit(session)
             subject.watch(session)
 
-        observation, problems, session = self._once(subject.case(), "float32", SAMPLE, Blocks(), opened)
+        with self._device_that_is_not_here():
+            observation, problems, session = self._once(subject.case(), "float32", SAMPLE, Blocks(), opened)
         if observation.outcome is Outcome.HARNESS_ERROR and observation.stage in ("reference", "compare", "inputs"):
             raise UnreadableError(observation.detail.split("\n")[0].removeprefix("UnreadableError: "))
         if subject.nothing_to_compute():
@@ -130,6 +145,12 @@ class _Check:
             observation = observation if problems else replace(observation, outcome=Outcome.PASS, detail="")
         self.found.take(observation, problems, session, note, subject.line, lambda m: self._stored_at(make(), m))
         return observation, session
+
+    def _device_that_is_not_here(self) -> contextlib.AbstractContextManager[None]:
+        """Where a target is only compiled for, a wrapper may still ask for its device."""
+        if self.target.evidence.executes or self.adapter.device == "cpu":
+            return contextlib.nullcontext()
+        return pretend(self.adapter.device, self.target.id, self.adapter.limits_of(self.target.id))
 
     def _stored_at(self, subject: Subject, message: str) -> str:
         """Return the line that stored the element that a message names, "" where it cannot be told."""
@@ -221,6 +242,10 @@ class _Check:
             return
         spills = {r.hash: r.spills or 0 for r in observation.resources}
         for launch in session.launches:
+            if not launch.error and _wants_memory(launch):
+                line = f"{relative(launch.file, self.root)}:{definition(launch)}"
+                message = f"{launch.kernel}: needs memory of its own at the launch: triton.set_allocator was not called"
+                self.found.refuse("no-allocator", message, line, Outcome.LAUNCH_ERROR)
             made = read(launch, self.loose.patterns, lambda file: relative(file, self.root))
             made = replace(made, spills=spills.get(launch.hash, 0)) if made is not None else None
             if made is not None and made not in self.made:
@@ -230,6 +255,15 @@ class _Check:
 def _limit(session: Any) -> None:
     if hasattr(session, "sample_grid"):
         session.sample_grid = PROGRAMS
+
+
+def _wants_memory(launch: Launch) -> bool:
+    """Whether Triton's launcher would ask an allocator for memory that nobody has set."""
+    allocation = sys.modules.get("triton.runtime._allocation")
+    size = getattr(getattr(launch.compiled, "metadata", None), "global_scratch_size", 0)
+    return bool(size) and isinstance(
+        allocation and allocation._allocator.get(), getattr(allocation, "NullAllocator", ())
+    )
 
 
 def _dtypes(case: KernelCase) -> list[str]:

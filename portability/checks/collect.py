@@ -12,6 +12,7 @@ from portability.checks.assembly import inline_assembly_line
 from portability.checks.model import Fault, Seen
 from portability.kernel import relative
 from portability.model import Evidence, Finding, Observation, Outcome, Target
+from portability.paths import without_paths
 
 # Codes of exceptions by their message, in this order; what is in none is named by its outcome.
 CODES: Sequence[tuple[str, str]] = [
@@ -42,6 +43,10 @@ class Collector:
     def __init__(self, target: Target, root: Path) -> None:
         self.target, self.root = target, root
         self.faults: list[Fault] = []
+
+    def refuse(self, code: str, message: str, line: str, outcome: Outcome) -> None:
+        """Take one fault that a run did not raise."""
+        self._add(code, message, line, outcome)
 
     def take(
         self,
@@ -84,7 +89,7 @@ class Collector:
     def _add(self, code: str, message: str, line: str, outcome: Outcome) -> None:
         everywhere = self.target.evidence is Evidence.INTERPRETED and outcome not in ITS_OWN
         seen, line = SEEN[self.target.evidence], self._short(line)
-        fault = Fault(code, message, seen, line, (self.target.id,), outcome, everywhere)
+        fault = Fault(code, without_paths(message, self.root), seen, line, (self.target.id,), outcome, everywhere)
         if not any((f.code, f.line, f.outcome) == (code, line, outcome) for f in self.faults):
             self.faults.append(fault)
 

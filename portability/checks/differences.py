@@ -29,6 +29,7 @@ def compare(made: Everything, interpreted: bool) -> list[Fault]:
         *_atomics(made),
         *_half_sums(made),
         *_spills(made),
+        *_reorders(made),
         *_patterns(made),
     ]
 
@@ -136,15 +137,27 @@ def _spills(made: Everything) -> Iterator[Fault]:
         yield Fault("register-spills", message, Seen.ASSEMBLY, line, tuple(by_target))
 
 
+def _reorders(made: Everything) -> Iterator[Fault]:
+    found: dict[str, list[str]] = {}
+    for target, kernels in made.items():
+        for line in (line or kernel.line for kernel in kernels for line in kernel.reorders):
+            found.setdefault(line, []).append(target)
+    for line, targets in found.items():
+        message = "the elements of the result come in whatever order suits the target: tl.cat, or can_reorder"
+        yield Fault("reorders", message, Seen.ASSEMBLY, line, tuple(dict.fromkeys(targets)))
+
+
 def _patterns(made: Everything) -> Iterator[Fault]:
-    """The file's own pattern, where what it matches differs between targets of one file."""
-    assembled = {t: kernels for t, kernels in made.items() if any(k.assembled for k in kernels)}
-    found = {t: frozenset(name for k in kernels for name in k.found) for t, kernels in assembled.items()}
-    if not any(found.values()) or len(set(found.values())) < 2:
-        return
-    groups: dict[frozenset[str], list[str]] = {}
-    for target, names in found.items():
-        groups.setdefault(names, []).append(target)
-    said = "; ".join(f"{', '.join(sorted(n)) or 'nothing'} on {', '.join(t)}" for n, t in groups.items())
+    """The file's own patterns, where something matches them: by what does."""
     line = next((k.line for kernels in made.values() for k in kernels if k.line), "")
-    yield Fault("assembly", f"of what the file looks for, targets have {said}", Seen.ASSEMBLY, line, tuple(found))
+    assembled = {t: kernels for t, kernels in made.items() if any(k.assembled for k in kernels)}
+    for code, matches in (
+        ("assembly", {t: tuple(n for k in ks for n in k.found) for t, ks in assembled.items()}),
+        ("ir", {t: tuple(n for k in ks for n in k.found_ir) for t, ks in made.items()}),
+    ):
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for target, names in matches.items():
+            groups.setdefault(tuple(sorted(set(names))), []).append(target)
+        if any(groups):
+            said = "; ".join(f"{', '.join(n) or 'nothing'} on {', '.join(t)}" for n, t in groups.items())
+            yield Fault(code, f"what the file looks for: {said}", Seen.ASSEMBLY, line, tuple(matches))

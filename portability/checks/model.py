@@ -96,6 +96,7 @@ class Made:
     tile_line: str = ""
     line: str = ""  # of the kernel's def
     spills: int = 0  # bytes a thread
+    reorders: tuple[str, ...] = ()  # lines of operations whose elements come in an order of the target's own
     assembled: bool = False  # whether there is assembly to read
     found: Mapping[str, int] = field(default_factory=dict)  # the file's own pattern in the assembly -> times
     found_ir: tuple[str, ...] = ()  # and of its pattern for Triton's IR

@@ -24,6 +24,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from portability.checks.loose import Loose, Spec, UnreadableError, tensors_of
+from portability.checks.visibility import Visibility
 from portability.kernel import KernelCase, Sample
 
 C_UNIT = 2.0**-21  # what `portability.compare` multiplies a sum of magnitudes by: C · u of float32
@@ -101,6 +102,7 @@ class Subject:
         self._session = session
         if hasattr(session, "access"):
             session.access.observers.append(self._observe)
+            Visibility(session, self._here)
 
     def locate(self, session: Any, output: int, element: tuple[int, ...]) -> str:
         """Call `run` in an opened session; return the kernel's line that stored an element last, "" if none did."""

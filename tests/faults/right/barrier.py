@@ -1,0 +1,32 @@
+"""A block is stored and read back in reverse, with a barrier between."""
+
+import torch
+import triton
+import triton.language as tl
+
+FINDS = {}
+PASSES = ["cuda:90", "hip:gfx942", "interpreter"]
+LACKS = {"missing-barrier": ["interpreter"]}
+
+
+@triton.jit
+def reverse(x_ptr, scratch_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(scratch_ptr + offsets, tl.load(x_ptr + offsets))
+    tl.debug_barrier()
+    tl.store(out_ptr + offsets, tl.load(scratch_ptr + BLOCK - 1 - offsets))
+
+
+def data():
+    return torch.arange(256, dtype=torch.float32)
+
+
+def run(dev):
+    x = data().to(dev)
+    out = torch.empty_like(x)
+    reverse[(1,)](x, torch.empty_like(x), out, BLOCK=256)
+    return out
+
+
+def ref():
+    return data().flip(0)
