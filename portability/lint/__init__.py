@@ -13,7 +13,7 @@ from portability.lint import devices, grids, language, launching, memory, numeri
 from portability.lint.formatting import FORMATS, render
 from portability.lint.model import LintFinding, Report, Rule, Unreadable
 from portability.lint.model import registered as RULES
-from portability.lint.run import lint_file, lint_paths, lint_source
+from portability.lint.run import lint_paths, lint_source
 
 __all__ = [
     "FORMATS",
@@ -22,7 +22,6 @@ __all__ = [
     "Report",
     "Rule",
     "Unreadable",
-    "lint_file",
     "lint_paths",
     "lint_source",
     "render",

@@ -89,11 +89,9 @@ def _called_for(source: Source, node: ast.Call) -> ast.expr | None:
 
 def _defaults(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
     """The defaults of parameters that are devices."""
-    arguments = node.args.args[len(node.args.args) - len(node.args.defaults) :]
-    pairs = [
-        *zip(arguments, node.args.defaults, strict=True),
-        *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True),
-    ]
+    arguments = [*node.args.posonlyargs, *node.args.args]
+    positional = zip(arguments[len(arguments) - len(node.args.defaults) :], node.args.defaults, strict=True)
+    pairs = [*positional, *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]
     return [default for argument, default in pairs if argument.arg.startswith("device") and default is not None]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from portability.lint.branches import in_vendor_branch
 from portability.lint.model import LintFinding, Report, Rule, Unreadable, registered
-from portability.lint.source import Source
+from portability.lint.source import Source, parsed
 
 SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 
@@ -25,29 +25,32 @@ def lint_paths(paths: Iterable[str | Path], select: Iterable[str] = (), ignore: 
     files = kernels = 0
     for file, folders in _files([Path(p) for p in paths], unreadable):
         try:
-            found, count = lint_file(file, rules, folders)
+            source = read(file, folders)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
             unreadable.append(Unreadable(str(file), _why(error)))
             continue
-        files, kernels = files + 1, kernels + count
-        findings += found
+        files += 1
+        if source is None:
+            continue
+        try:
+            findings += lint_source(source, rules)
+        except RecursionError as error:  # generated code may nest deeper than Python's stack
+            unreadable.append(Unreadable(str(file), _why(error)))
+        kernels += len(source.kernels)
     return Report(tuple(sorted(findings)), tuple(unreadable), files, kernels)
 
 
-def lint_file(file: Path, rules: Sequence[Rule], folders: Sequence[str] = ()) -> tuple[list[LintFinding], int]:
-    """Return the findings of one file and its count of kernels. Raises what reading and parsing raise."""
+def read(file: Path, folders: Sequence[str] = ()) -> Source | None:
+    """Return a file as the rules see it, or None where it does not mention Triton.
+
+    Raises `OSError`, `SyntaxError`, `ValueError` (an encoding, a NUL byte), `RecursionError` or `MemoryError`.
+    """
     with tokenize.open(file) as stream:  # honours a coding comment
         text = stream.read()
     if "triton" not in text:
-        compile_only_if_python(text, file)
-        return [], 0
-    source = Source(text, str(file), folders)
-    return lint_source(source, rules), len(source.kernels)
-
-
-def compile_only_if_python(text: str, file: Path) -> None:
-    """Raise `SyntaxError` for what is no Python, so that an unreadable file is never taken for a clean one."""
-    Source(text, str(file))
+        parsed(text)  # what is no Python is unreadable, and never taken for clean
+        return None
+    return Source(text, str(file), folders)
 
 
 def lint_source(source: Source, rules: Sequence[Rule] | None = None) -> list[LintFinding]:

@@ -55,9 +55,7 @@ class Source:
     """
 
     def __init__(self, text: str, path: str = "<string>", folders: Sequence[str] = ()) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in other people's strings are not our subject
-            self.tree = ast.parse(text)
+        self.tree = parsed(text)
         self.path = path
         self.vendor = vendor_of_file(path, tuple(folders))  # the backend whose code this is, "" for everyone's
         self.names = Names(self.tree)
@@ -165,6 +163,13 @@ class Source:
             Parameter(a.arg, self._is_constexpr(a.annotation), ast.unparse(a.annotation) if a.annotation else "", d, a)
             for a, d in pairs
         )
+
+
+def parsed(text: str) -> ast.Module:
+    """Return the tree of a file. Raises `SyntaxError`, or `ValueError` for a NUL byte."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes in other people's strings are not our subject
+        return ast.parse(text)
 
 
 def _returns_value(function: ast.FunctionDef) -> bool:

@@ -315,6 +315,15 @@ def test_what_is_no_python_is_unreadable(tmp_path: Path, content: bytes) -> None
     assert lint_paths([tmp_path]).exit_code == 2
 
 
+def test_code_that_nests_too_deeply_is_unreadable(tmp_path: Path) -> None:
+    """Generated code, which parses and cannot be walked."""
+    (tmp_path / "kernel.py").write_text(KERNEL.replace("2 * x", " + ".join(["x"] * 5000)))
+    (tmp_path / "other.py").write_text(KERNEL)
+    report = lint_paths([tmp_path])
+    assert report.exit_code == 2
+    assert [f.code for f in report.findings] == ["TP402"]
+
+
 def test_a_path_that_is_not_there() -> None:
     """It is unreadable, not clean."""
     report = lint_paths(["no/such/folder"])
