@@ -1,0 +1,319 @@
+"""`portability check`: reading what compilers made, comparing targets, and reports of files that break."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from portability.backend import Launch, Problem
+from portability.checks import differences
+from portability.checks.assembly import read
+from portability.checks.collect import code_of
+from portability.checks.loose import UnreadableError, load, tensors_of
+from portability.checks.model import Atomic, Fault, FileReport, Made, Product, Report, Seen, TargetReport
+from portability.checks.rendering import grouped, render
+from portability.checks.session import Checker, Request, check_files
+from portability.checks.subject import argument
+from portability.matrix import MatrixError
+from portability.model import Evidence, Outcome
+
+IR = """\
+#loc = loc("/home/a/kernels/k.py":3:1)
+#loc40 = loc("s"(#loc10))
+module {
+    %acc = scf.for %k = %c0 to %K step %c1 iter_args(%acc_1 = %cst) -> (tensor<16x16xf16>)  : i32 {
+      %acc_2 = arith.addf %acc_1, %x : tensor<16x16xf16> loc(#loc12)
+      scf.yield %acc_2 : tensor<16x16xf16> loc(#loc)
+    } loc(#loc)
+    %p = tt.dot %a, %b, %c, inputPrecision = tf32 : tensor<8x8xf32> * tensor<8x8xf32> -> tensor<8x8xf32> loc(#loc10)
+    %s = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+    ^bb0(%l: bf16 loc(callsite(#loc9 at #loc40)), %r: bf16 loc(callsite(#loc9 at #loc40))):
+      %t = arith.addf %l, %r : bf16 loc(#loc9)
+      tt.reduce.return %t : bf16 loc(#loc9)
+    }) : (tensor<64xbf16>) -> bf16 loc(#loc53)
+    %v = tt.load %q, %m, %o : tensor<64x128x!tt.ptr<f32>> loc(#loc11)
+    %w = tt.atomic_rmw fadd, acq_rel, gpu, %q, %v : (tensor<64x!tt.ptr<bf16>>, tensor<64xbf16>) -> x loc(#loc12)
+}
+#loc9 = loc("/site-packages/triton/language/standard.py":314:12)
+#loc10 = loc("/home/a/kernels/k.py":7:9)
+#loc11 = loc("/home/a/kernels/k.py":8:9)
+#loc12 = loc("/home/a/kernels/k.py":9:9)
+#loc53 = loc(callsite(#loc9 at #loc40))
+"""
+PTX = """
+    mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 { %f1 }
+    atom.relaxed.gpu.global.cas.b32 %r1, [ %rd1 ], %r2, %r3;
+"""
+
+
+def made(asm: dict[str, str], patterns: dict[str, str] | None = None) -> Made:
+    """Return what is read from a launch that compiled to `asm`."""
+    launch = Launch("k", "/home/a/kernels/k.py", 3, constants={"B": 64}, compiled=SimpleNamespace(asm=asm))
+    found = read(launch, patterns or {}, lambda path: Path(path).name)
+    assert found is not None
+    return found
+
+
+def test_products_have_kinds_instructions_and_lines() -> None:
+    assert made({"ttir": IR, "ptx": PTX}).products == (
+        Product("f32", "f32", "tf32", scaled=False, instruction="mma.sync tf32", line="k.py:7"),
+    )
+
+
+def test_a_compare_and_swap_loop_is_an_emulated_atomic() -> None:
+    assert made({"ttir": IR, "ptx": PTX}).atomics == (Atomic("fadd", "bf16", "compare-and-swap loop", "k.py:9"),)
+
+
+def test_an_atomic_instruction_is_native() -> None:
+    """On both vendors' assembly."""
+    nvidia = made({"ttir": IR, "ptx": "atom.global.gpu.acq_rel.add.noftz.bf16 %rs1, [%rd1], %rs2;"})
+    amd = made({"ttir": IR, "amdgcn": "global_atomic_pk_add_bf16 v1, v0, v2"})
+    assert [a.how for a in (*nvidia.atomics, *amd.atomics)] == ["native", "native"]
+
+
+def test_half_sums_are_found_in_reductions_and_loops() -> None:
+    """A reduction of the language's own has the line of its call."""
+    assert {(s.kind, s.line) for s in made({"ttir": IR, "ptx": ""}).half_sums} == {
+        ("bf16", "k.py:7"),
+        ("f16", "k.py:9"),
+    }
+
+
+def test_the_largest_block_that_is_loaded_is_measured() -> None:
+    found = made({"ttir": IR})
+    assert (found.tile, found.tile_line) == (64 * 128 * 4, "k.py:8")
+
+
+def test_the_files_own_patterns_are_counted() -> None:
+    found = made({"ttir": IR, "ptx": PTX + PTX}, {"asm": r"atom\S*cas", "ttir": r"arith\.addf"})
+    assert (found.found, found.found_ir) == ({"atom.relaxed.gpu.global.cas": 2}, ("arith.addf",))
+
+
+def product(instruction: str, kind: str = "f32", precision: str = "tf32", accumulator: str = "f32") -> Made:
+    return Made("k", products=(Product(kind, accumulator, precision, False, instruction, "k.py:7"),), assembled=True)
+
+
+def test_float32_products_are_compared_between_targets() -> None:
+    """The targets that round are named, and what the others do."""
+    instructions = {"cuda:75": "scalar", "cuda:90": "wgmma tf32", "hip:gfx942": "v_mfma_f32_32x32x4_xf32"}
+    (fault,) = differences.compare({t: [product(i)] for t, i in instructions.items()}, interpreted=True)
+    assert (fault.code, fault.targets) == ("dot-precision", ("cuda:90", "hip:gfx942"))
+    assert "float32 on cuda:75, interpreter" in fault.message
+
+
+def test_three_part_products_are_no_difference() -> None:
+    """What is asked for by name is what every target that takes it gives."""
+    kernels = {
+        "cuda:90": [product("wgmma tf32", precision="tf32x3")],
+        "hip:gfx942": [product("v_mfma_f32_32x32x2_f32", precision="ieee")],
+    }
+    assert not [f for f in differences.compare(kernels, interpreted=False) if f.code == "dot-precision"]
+
+
+def test_a_widened_float8_product_is_emulated() -> None:
+    """Where the front end widens, the kind of the same line on another target tells."""
+    kernels = {
+        "hip:gfx942": [product("v_mfma_f32_32x32x16_fp8_fp8", "f8E4M3FNUZ")],
+        "hip:gfx950": [product("v_mfma_f32_32x32x16_f16", "f16")],
+    }
+    (fault,) = differences.compare(kernels, interpreted=True)
+    assert (fault.code, fault.targets) == ("dot-emulated", ("hip:gfx950",))
+
+
+def test_equal_targets_differ_in_nothing() -> None:
+    kernels = {t: [product("mma.sync f16", "f16")] for t in ("cuda:80", "cuda:90")}
+    assert not differences.compare(kernels, interpreted=True)
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("KeyError: 'Keyword argument x was specified but unrecognised'", "unknown-option"),
+        ("OutOfResources: out of resource: shared memory, Required: 9", "shared-memory"),
+        ("CompilationError: arange's range must be a power of 2", "not-a-power-of-two"),
+        ("CompilationError: something else", "compile-error"),
+    ],
+)
+def test_exceptions_are_named_by_what_they_say(message: str, code: str) -> None:
+    assert code_of(Problem(Outcome.COMPILE_ERROR, "exception", message)) == code
+
+
+def test_targets_are_shortened_where_all_of_a_kind_are_named() -> None:
+    known = ["cuda:80", "cuda:90", "hip:gfx942", "interpreter"]
+    assert grouped(["cuda:90", "cuda:80", "interpreter"], known) == "cuda:*, interpreter"
+    assert grouped(["cuda:90", "hip:gfx942"], known) == "cuda:90, hip:gfx942"
+
+
+def test_the_exit_code_is_the_worst_of_the_files() -> None:
+    fault = Fault("race", "…", Seen.INTERPRETED)
+    failed = TargetReport("cuda:90", Evidence.COMPILED, Outcome.HARNESS_ERROR)
+    codes = [
+        Report((FileReport("a.py"),)).exit_code,
+        Report((FileReport("a.py"), FileReport("b.py", (fault,)))).exit_code,
+        Report((FileReport("a.py", (fault,)), FileReport("b.py", unreadable="…"))).exit_code,
+        Report((FileReport("a.py", targets=(failed,)),)).exit_code,
+    ]
+    assert codes == [0, 1, 2, 2]
+
+
+def test_outputs_may_be_nested() -> None:
+    """Tensors in the order in which they come; what is no tensor is refused by its type."""
+    import torch
+
+    x = torch.zeros(2)
+    assert [tuple(t.shape) for t in tensors_of({"a": x, "b": [x, (x, 3.0)], "c": None})] == [(2,), (2,), (2,), ()]
+    with pytest.raises(TypeError, match="str"):
+        tensors_of([x, "words"])
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x = 1\n", "neither run"),
+        ("import no_such_module\n", "cannot be imported: ModuleNotFoundError"),
+        ("raise SystemExit(3)\n", "cannot be imported: SystemExit"),
+        ("SPEC = {'fn': 'k'}\n", "needs 'fn' and 'sig'"),
+        ("SPEC = {'fn': 'k', 'sig': {}}\n", "no kernel 'k'"),
+        ("def run(dev): ...\nCASE = {'asm': '('}\n", "no regular expression"),
+    ],
+)
+def test_what_cannot_be_called_is_unreadable(text: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "loose.py").write_text(text)
+    with pytest.raises(UnreadableError, match=why):
+        load(tmp_path / "loose.py")
+
+
+def test_a_file_in_a_package_is_imported_as_part_of_it(tmp_path: Path) -> None:
+    """Its relative imports work."""
+    package = tmp_path / "checked_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "helper.py").write_text("VALUE = 3\n")
+    (package / "loose.py").write_text("from .helper import VALUE\ndef run(dev): return VALUE\n")
+    assert load(package / "loose.py").module.__name__ == "checked_package.loose"
+
+
+def test_a_spec_argument_has_the_type_that_triton_would_give_it() -> None:
+    """Divisible by 16 or not, and of the right width."""
+    assert argument("*fp16", divisible=True).data_ptr() % 16 == 0
+    assert argument("*fp16", divisible=False).data_ptr() % 16 != 0
+    assert (argument("i32", True) % 16, argument("i32", False) % 16) == (0, 3)
+    assert argument("i64", True) > 2**31
+    with pytest.raises(UnreadableError, match="fp12"):
+        argument("*fp12", True)
+
+
+# ------------------------------------------------------------------------------------------------- whole files
+
+HEAD = """\
+import os, signal, time
+import torch, triton, triton.language as tl
+
+@triton.jit
+def double(x_ptr, out_ptr, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * FACTOR, mask=mask)
+
+def data():
+    return torch.arange(100.0)
+
+def launch(dev, factor=2):
+    x = data().to(dev)
+    out = torch.empty_like(x)
+    double[(1,)](x, out, 100, FACTOR=factor, BLOCK=128)
+    return out
+
+def ref():
+    return data() * 2
+
+"""
+BODIES = {
+    "right": "run = launch\n",
+    "wrong": "def run(dev):\n    return launch(dev, 3)\n",
+    "crash": "def run(dev):\n    os.kill(os.getpid(), signal.SIGSEGV)\n",
+    "hang": "def run(dev):\n    while True:\n        time.sleep(0.01)\n",
+    "two": "def run(dev):\n    return launch(dev), launch(dev)\n",
+    "no_reference": "def run(dev):\n    return launch(dev, 5)\ndel ref\n",
+    "raises": "def run(dev):\n    raise ValueError('no such size')\n",
+}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, FileReport]]:
+    """Reports of one file of each kind, on the interpreter and one compile-only target."""
+    folder = tmp_path_factory.mktemp("loose")
+    checker = Checker(Request(("interpreter", "cuda:86"), run_limit=12, compile_limit=30), folder, folder)
+    try:
+        found = {}
+        for name, body in BODIES.items():
+            (folder / f"{name}.py").write_text(HEAD + body)
+            found[name] = checker.check(folder / f"{name}.py", only=["interpreter"] if name == "hang" else ())
+        yield found
+    finally:
+        checker.close()
+
+
+def told(report: FileReport) -> set[tuple[str, str]]:
+    return {(f.code, t) for f in report.faults for t in f.targets}
+
+
+def test_a_right_file_has_no_fault(reports: dict[str, FileReport]) -> None:
+    right = reports["right"]
+    assert not right.faults
+    assert {(t.target, t.evidence, t.outcome) for t in right.targets} == {
+        ("interpreter", Evidence.INTERPRETED, Outcome.PASS), ("cuda:86", Evidence.COMPILED, Outcome.PASS),
+    }  # fmt: skip
+
+
+def test_a_wrong_value_has_the_line_that_stored_it(reports: dict[str, FileReport]) -> None:
+    """And is no fault of a target that only compiled."""
+    (fault,) = reports["wrong"].faults
+    assert (fault.code, fault.outcome, fault.line, fault.targets) == (
+        "wrong-value",
+        Outcome.WRONG,
+        "wrong.py:8",
+        ("interpreter",),
+    )
+
+
+def test_a_crash_is_a_fault_on_each_target(reports: dict[str, FileReport]) -> None:
+    assert told(reports["crash"]) == {("crash", "interpreter"), ("crash", "cuda:86")}
+    assert all("SIGSEGV" in f.message for f in reports["crash"].faults)
+
+
+def test_a_hang_names_its_line(reports: dict[str, FileReport]) -> None:
+    (fault,) = reports["hang"].faults
+    assert (fault.code, fault.line.rpartition(":")[2]) == ("timeout", str(HEAD.count("\n") + 3))
+
+
+def test_a_reference_of_another_count_makes_the_file_unreadable(reports: dict[str, FileReport]) -> None:
+    assert "2 tensors, its reference 1" in reports["two"].unreadable
+
+
+def test_values_are_not_judged_without_a_reference(reports: dict[str, FileReport]) -> None:
+    assert not reports["no_reference"].faults
+
+
+def test_what_the_wrapper_raises_has_its_line(reports: dict[str, FileReport]) -> None:
+    lines = {f.line.rpartition(":")[2] for f in reports["raises"].faults}
+    assert lines == {str(HEAD.count("\n") + 2)}
+    assert told(reports["raises"]) == {("launch-error", "interpreter"), ("launch-error", "cuda:86")}
+
+
+def test_a_report_is_one_json_object(reports: dict[str, FileReport]) -> None:
+    """With empty lists where there is nothing."""
+    data = json.loads(render(Report((reports["right"], reports["wrong"])), "json"))
+    right, wrong = data["files"]
+    assert (data["version"], right["faults"], right["path"]) == (1, [], "right.py")
+    assert wrong["faults"][0]["outcome"] == "wrong"
+
+
+def test_a_target_that_is_nothing_here_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def run(dev): ...\n")
+    with pytest.raises(MatrixError, match="cuda:91"):
+        check_files([tmp_path / "a.py"], Request(("cuda:91",)))
