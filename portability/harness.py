@@ -177,8 +177,16 @@ class Harness:
         if environment not in self._runners:
             found = self.environment(environment)
             matrix, threads = self.matrix, 1 if self.one_of_many else None
-            self._runners[environment] = Runner(found, self.folder, matrix.kernels, matrix.backends, threads)
+            backends = self._modules_for(environment)
+            self._runners[environment] = Runner(found, self.folder, matrix.kernels, backends, threads)
         return self._runners[environment]
+
+    def _modules_for(self, environment: str) -> list[str]:
+        """Return the loose adapters that `environment` is asked about: another compiler's need not import there."""
+        if environment == DEFAULT_ENVIRONMENT or environment in self.matrix.environments:
+            return list(self.matrix.backends)
+        at_home = {type(a).__module__ for a in self.adapters.values() if a.environment == environment}
+        return [m for m in self.matrix.backends if m.partition(":")[0] in at_home]
 
 
 # ------------------------------------------------------------------------------------------ one device process
