@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from portability.model import CaseInfo, SampleInfo
 
@@ -29,38 +29,39 @@ SWEPT = "sweep-"  # begins the name of a sample of a sweep
 Inputs = tuple[Any, ...]  # tensors and plain values, in the operator's order
 
 
-class Blocks(Mapping[str, int]):
+class Blocks(dict[str, int]):
     """Block sizes, warps and stages of one kernel, frozen and hashable: `kernel[grid](..., **blocks)`.
 
-    Names are those of the kernel's constants and of Triton's launch options; values are int or bool.
+    Names are those of the kernel's constants and of Triton's launch options; values are int or bool. A dict, since `**`
+    of any other mapping costs microseconds a launch.
     """
 
     def __init__(self, values: Mapping[str, int] | None = None, **more: int) -> None:
-        self._values = MappingProxyType({**(values or {}), **more})
+        super().__init__({**(values or {}), **more})
+        self._hash = hash(tuple(sorted(self.items())))
 
-    def __getitem__(self, name: str) -> int:
-        try:
-            return self._values[name]
-        except KeyError:
-            raise KeyError(f"no block named {name!r}; there are {', '.join(self._values) or 'none'}") from None
+    def __missing__(self, name: str) -> int:
+        raise KeyError(f"no block named {name!r}; there are {', '.join(self) or 'none'}")
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __hash__(self) -> int:
-        return hash(tuple(sorted(self._values.items())))
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict's is None, since it can change
+        return self._hash
 
     def __repr__(self) -> str:
-        return f"Blocks({', '.join(f'{k}={v}' for k, v in self._values.items())})"
+        return f"Blocks({', '.join(f'{k}={v}' for k, v in self.items())})"
 
-    def __or__(self, other: Mapping[str, int]) -> Blocks:
-        return Blocks({**self._values, **other})
+    def __or__(self, other: Mapping[str, int]) -> Blocks:  # type: ignore[override]
+        return Blocks({**self, **other})
+
+    __ior__ = __or__  # type: ignore[assignment]  # `blocks |= more` names other blocks, and changes none
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Blocks, (dict(self._values),)
+        return Blocks, (dict(self),)
+
+    def _frozen(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("blocks are frozen; `blocks | {name: value}` makes others")
+
+    __setitem__ = __delitem__ = _frozen
+    update = setdefault = pop = popitem = clear = _frozen
 
 
 class Draw:
