@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from portability.harness import Harness, Server
     from portability.writer import Writer
 
+PROGRESS_SECONDS = 30.0  # between two words on how far a run is
 MATRIX = "PORTABILITY_MATRIX"  # a path, for a project that keeps its matrix.toml elsewhere
 WORDS = {  # evidence -> pytest's category, letter and word
     Evidence.RAN: ("ran", "R", "RAN"),
@@ -127,6 +129,8 @@ class State:
         self.server: Server | None = None
         self.writer: Writer | None = None
         self.interrupted = False
+        self._kept = 0
+        self._began = self._spoke = time.monotonic()
         self._cells: dict[str, Cell] = {}
 
     # --------------------------------------------------------------------------------------------- collection
@@ -255,15 +259,32 @@ class State:
             if self.writer is None:
                 self.writer = self._open_results()
             self.writer.write(observation)
+            self._say_how_far()
         except ResultsError as error:  # a full disk: what is written stays, and going on would only lose more
             self.interrupted = True
             pytest.exit(str(error), returncode=pytest.ExitCode.INTERRUPTED)
+
+    def _say_how_far(self) -> None:
+        """Say now and then how many cells are done and how long the rest will take, at the pace so far."""
+        self._kept += 1
+        now = time.monotonic()
+        if now - self._spoke < PROGRESS_SECONDS:
+            return
+        self._spoke = now
+        total = max(len(self._cells), self._kept)
+        left = (now - self._began) / self._kept * (total - self._kept)
+        reporter = self.config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None:
+            reporter.write_line(f" {self._kept} of {total} cells, about {left / 60:.0f} min left")
 
     def _open_results(self) -> Writer:
         from portability import provenance
         from portability.results import Selection as Recorded
         from portability.writer import Writer
 
+        if not self._cells:
+            self.cells()  # a controller collects nothing: its workers do
+        self._began = time.monotonic()
         option, asked = self.config.option, self._selection()
         expression = " ".join(
             f"{flag} {value}" for flag, value in (("-k", option.keyword), ("-m", option.markexpr)) if value
