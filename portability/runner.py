@@ -69,13 +69,22 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     from portability.run import Options, run_cell
 
     cell, target = from_json(Cell, request["cell"]), from_json(Target, request["target"])
-    case = _cases(tuple(request.get("kernels", ()))).cases[cell.kernel]
+    case = _case(request, cell.kernel)
     adapter = backends.discover(tuple(request.get("backends", ())))[target.backend]
     blocks = kernels.Blocks(request["blocks"])
     observation = run_cell(
         cell, case, adapter, target, blocks, request.get("blocks_from", ""), Options(**request["options"])
     )
     return {"observation": to_json(observation), "last": target.evidence.executes and poisons(observation)}
+
+
+def _case(request: Mapping[str, Any], name: str) -> kernels.KernelCase:
+    """Return the case, or that of a module with a mistake put into it."""
+    if "mutant" in request:
+        from portability.mutation.load import mutated
+
+        return mutated(**request["mutant"])[name]
+    return _cases(tuple(request.get("kernels", ()))).cases[name]
 
 
 @cache

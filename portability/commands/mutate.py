@@ -1,0 +1,121 @@
+"""Put one mistake at a time into the bundled kernels, and say which cell catches it.
+
+Mistakes: a mask dropped, another `other`, off by one, the maximum not subtracted, a half-precision accumulator, strides
+swapped, a factor dropped, a store skipped by one program, a race, zeros returned, the reference returned. Each mutant's
+cells run on the interpreter up to the first that fails. What cannot be told apart from the original is argued, with a
+reason, in equivalent_mutants.toml beside the kernels.
+
+Exit code 0 if every mutant is caught or argued, 1 if one survives or an argument fits none, 2 for bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from portability.kernel import KernelCase
+    from portability.matrix import Matrix
+    from portability.mutation.trial import Task, Verdict
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.add_argument(
+        "kernels", nargs="*", metavar="KERNEL", help="kernel cases (default: all; a pattern may hold *)"
+    )
+    parser.add_argument(
+        "--kind", action="append", default=[], metavar="K", help="only this kind of mistake (repeatable)"
+    )
+    parser.add_argument("--every", action="store_true", help="list every mutant, with the cell that caught it")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the score between the markers of a README")
+    parser.add_argument("--list", action="store_true", help="list the mutants and run none")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="keep verdicts in a file, and take what is in it")
+    parser.add_argument("-n", type=int, default=os.cpu_count() or 1, metavar="N", help="workers (default: one a core)")
+    parser.add_argument("--matrix", type=Path, metavar="FILE", help="matrix.toml (default: the nearest one)")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Make the mutants, run them, and print."""
+    from portability.kernel import discover
+    from portability.matrix import Matrix, read_matrix
+    from portability.mutation import report
+    from portability.plugin import find_matrix
+
+    path = args.matrix or find_matrix(Path.cwd())
+    matrix = read_matrix(path) if path else Matrix()
+    found = discover(matrix.kernels)
+    cases = [c for c in found.cases.values() if not c.group and _named(args.kernels, c.name)]
+    exported = {m.__file__: n for n, m in list(sys.modules.items()) if getattr(m, "__file__", None)}
+    modules = {c.name: exported[found.files[c.name]] for c in cases}
+    if not cases:
+        raise ValueError(f"no kernel case is named {' or '.join(args.kernels)}; there are {', '.join(found.cases)}")
+    tasks = [t for t in _tasks(cases, modules) if _named(args.kind, t.mutant.kind)]
+    if args.list:
+        print("\n".join(t.mutant.name for t in tasks))
+        return 0
+    equivalents = report.Equivalents(sorted({t.mutant.file.parent for t in tasks}))
+    verdicts = list(_verdicts(tasks, equivalents, args, matrix))
+    unused = equivalents.unused({t.mutant.file.name for t in tasks}) if not args.kind and not args.kernels else []
+    print(report.json_text(verdicts) if args.json else report.text(verdicts, args.every), end="")
+    for line in unused:
+        print(line, file=sys.stderr)
+    if args.write:
+        args.write.write_text(report.embedded(args.write.read_text(), report.block(verdicts), str(args.write)))
+    return int(bool(unused) or any(v.state.value == "survived" for v in verdicts))
+
+
+def _named(patterns: Sequence[str], name: str) -> bool:
+    return not patterns or any(fnmatchcase(name, p) for p in patterns)
+
+
+def _tasks(cases: Sequence[KernelCase], modules: Mapping[str, str]) -> Iterator[Task]:
+    """Every mutant of what the cases run; a case of the mutant's own file is asked before others."""
+    from portability.mutation.edits import mutants_of
+    from portability.mutation.reach import reach
+    from portability.mutation.trial import Task
+
+    for path, reached in sorted(reach(cases).items()):
+        for mutant in mutants_of(path, list(reached.kernels), list(reached.operators)):
+            names = sorted(dict.fromkeys(reached.cases(mutant.function)), key=lambda n: modules[n] != reached.module)
+            yield Task(mutant, reached.module, {n: modules[n] for n in names})
+
+
+def _verdicts(
+    tasks: Sequence[Task], equivalents: object, args: argparse.Namespace, matrix: Matrix
+) -> Iterator[Verdict]:
+    """Yield a verdict for each mutant; those that are argued or known are not run."""
+    from portability.mutation.journal import Journal
+    from portability.mutation.report import Equivalents
+    from portability.mutation.trial import State, Trials, Verdict
+    from portability.pool import temporary_folder
+
+    assert isinstance(equivalents, Equivalents)
+    journal = Journal(args.results)
+    waiting = []
+    for task in tasks:
+        reason = equivalents.reason(task.mutant)
+        known = journal.known(task.mutant)
+        if reason:
+            yield Verdict(task.mutant, State.EQUIVALENT, detail=reason)
+        elif known is not None:
+            yield known
+        else:
+            waiting.append(task)
+    if not waiting:
+        return
+    with temporary_folder() as folder:
+        trials = Trials(matrix, folder, Path.cwd(), max(1, min(args.n, len(waiting))))
+        try:
+            for i, verdict in enumerate(trials.run(waiting), 1):
+                journal.add(verdict)
+                print(f"{i}/{len(waiting)} {verdict.state}: {verdict.mutant.name}", file=sys.stderr, flush=True)
+                yield verdict
+        finally:
+            trials.close()

@@ -1,0 +1,136 @@
+"""Mutants through their cells: each up to the first cell that fails, several at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from portability import catalogue as catalogues
+from portability.catalogue import Selection
+from portability.harness import Harness
+from portability.matrix import Matrix, Samples
+from portability.model import Cell, Evidence, Observation, Outcome, Word
+from portability.mutation.edits import Mutant
+
+
+class State(Word):
+    """What became of a mutant."""
+
+    CAUGHT = "caught"
+    SURVIVED = "survived"
+    EQUIVALENT = "equivalent"  # argued in equivalent_mutants.toml, and not tried
+    INVALID = "invalid"  # no kernel at all: the front end refuses it
+
+
+INVALID = {Outcome.COMPILE_ERROR, Outcome.UNSUPPORTED, Outcome.HARNESS_ERROR}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one mutant, and the cell that told."""
+
+    mutant: Mutant
+    state: State
+    cell: str = ""
+    outcome: str = ""
+    detail: str = ""  # the failure's first line, or the reason why the mutant is equivalent
+    cells: int = 0  # that were run
+
+
+@dataclass(frozen=True)
+class Task:
+    """A mutant, the module that it stands for, and the cases that run it, by the module that exports them."""
+
+    mutant: Mutant
+    module: str
+    cases: Mapping[str, str] = field(default_factory=dict)
+
+
+class Trials:
+    """Runs mutants with `workers` runners. To be closed."""
+
+    def __init__(self, matrix: Matrix, folder: Path, root: Path, workers: int) -> None:
+        self.folder = folder
+        self._harnesses = [Harness(matrix, folder, root, {"timing": False}) for _ in range(workers)]
+        first = self._harnesses[0]
+        for harness in self._harnesses:
+            harness.one_of_many = workers > 1
+            harness.adopt(first.catalogue)
+        self._free = list(self._harnesses)
+        self._lock = threading.Lock()
+        self._sound: dict[str, bool] = {}  # cell -> whether the original passes it
+        self._cells = _cells_by_case(first)
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Verdict]:
+        """Yield the verdicts as they come."""
+        with ThreadPoolExecutor(len(self._harnesses)) as pool:
+            yield from pool.map(self._try, tasks)
+
+    def close(self) -> None:
+        """End the runners."""
+        for harness in self._harnesses:
+            harness.close()
+
+    def _try(self, task: Task) -> Verdict:
+        with self._lock:
+            harness = self._free.pop()
+        try:
+            return self._judge(harness, task)
+        finally:
+            with self._lock:
+                self._free.append(harness)
+
+    def _judge(self, harness: Harness, task: Task) -> Verdict:
+        mutant, tried = task.mutant, 0
+        digest = hashlib.sha256(mutant.source.encode()).hexdigest()[:16]
+        file = self.folder / f"mutant_{mutant.file.stem}_{digest}.py"
+        file.write_text(mutant.source)
+        for cell in self._in_order(task):
+            tried += 1
+            given = {"module": task.module, "file": str(file), "of_case": task.cases[cell.kernel]}
+            observation = self._observe(harness, cell, mutant=given)
+            if observation.outcome is Outcome.PASS or not self._is_sound(harness, cell):
+                continue
+            state = State.INVALID if observation.outcome in INVALID else State.CAUGHT
+            detail = (observation.detail.splitlines() or [""])[0]
+            return Verdict(mutant, state, cell.id, observation.outcome.value, detail, tried)
+        return Verdict(mutant, State.SURVIVED, cells=tried)
+
+    def _in_order(self, task: Task) -> Iterator[Cell]:
+        """The first cell of each case, then the others."""
+        by_case = [self._cells.get(name, []) for name in task.cases]
+        yield from (cells[0] for cells in by_case if cells)
+        yield from (cell for cells in by_case for cell in cells[1:])
+
+    def _is_sound(self, harness: Harness, cell: Cell) -> bool:
+        """Whether the original passes a cell: else it tells nothing of a mutant."""
+        if cell.id not in self._sound:
+            self._sound[cell.id] = self._observe(harness, cell).outcome is Outcome.PASS
+        return self._sound[cell.id]
+
+    def _observe(self, harness: Harness, cell: Cell, **more: Any) -> Observation:
+        catalogue = harness.catalogue
+        target, case = catalogue.target(cell), catalogue.case(cell.kernel)
+        blocks, source = catalogues.blocks_of(cell, case, harness.matrix, harness.adapters, target)
+        return harness.run_with(cell, target, blocks, source, **more)
+
+
+def _cells_by_case(harness: Harness) -> Mapping[str, Sequence[Cell]]:
+    """The cells of the interpreter, of each case the quick one at its first dtype first."""
+    selection = Selection(samples=Samples.FULL, timing=False)
+    found: dict[str, list[Cell]] = {}
+    catalogue = harness.catalogue
+    for cell in catalogues.cells(catalogue, harness.matrix, selection, harness.adapters):
+        if catalogue.target(cell).evidence is Evidence.INTERPRETED:
+            found.setdefault(cell.kernel, []).append(cell)
+    return {name: sorted(cells, key=_rank(catalogue.case(name))) for name, cells in found.items()}
+
+
+def _rank(case: Any) -> Callable[[Cell], tuple[bool, bool, bool]]:
+    quick = {s.name for s in case.samples if s.quick}
+    return lambda c: (catalogues.AS in c.sample, c.dtype != case.dtypes[0], c.sample not in quick)
