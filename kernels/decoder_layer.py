@@ -258,6 +258,7 @@ CASES = [
     ),
     KernelCase(
         name="decoder_layer_train",
+        composed=True,
         operator=train,
         reference=train_reference,
         samples=(
@@ -268,6 +269,7 @@ CASES = [
     ),
     KernelCase(
         name="decoder_layer_decode",
+        composed=True,
         operator=decode,
         reference=decode_reference,
         samples=(

@@ -132,6 +132,8 @@ def _dtypes(case: CaseInfo, target: Target, selection: Selection) -> list[str]:
     if case.group:
         return taken[:1]
     if not target.evidence.executes:
+        if case.composed and selection.samples is Samples.QUICK and not selection.kernels:
+            return []
         # Where only a compiler speaks, one dtype stands for the others without --full: the one that is used most.
         return [HALF] if HALF in taken else taken[:1]
     if selection.samples is Samples.QUICK:

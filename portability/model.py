@@ -144,6 +144,7 @@ class CaseInfo:
     space: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # what tuning searches
     sweep: tuple[int, ...] = ()  # the sizes of its sweep
     sweep_axis: str = ""  # what such a size counts
+    composed: bool = False  # made of other cases' kernels: a quick run does not compile them once more
 
 
 @dataclass(frozen=True)
