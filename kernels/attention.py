@@ -1,11 +1,20 @@
 """What kernels of attention share: loads of padded rows, blocks for a head, checks, and attention in plain torch."""
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
 
 from portability.kernel import Draw, next_power_of_2
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_last_stride, check_shape
+from portability.kernels.checks import (
+    FLOATS,
+    check_device,
+    check_dtype,
+    check_last_stride,
+    check_shape,
+    once_per_layout,
+)
 
 
 @triton.jit
@@ -19,6 +28,7 @@ def load_rows(ptr, start, stride, n_rows, BLOCK: tl.constexpr, D: tl.constexpr, 
     return tl.load(ptr + rows.to(tl.int64) * stride + d, mask=mask, other=0.0)
 
 
+@functools.lru_cache
 def fit_head(D, itemsize, blocks, lengths=("BLOCK_M", "BLOCK_N")):
     """Return the blocks for heads of D elements of `itemsize` bytes; `lengths` names those that count rows.
 
@@ -28,11 +38,13 @@ def fit_head(D, itemsize, blocks, lengths=("BLOCK_M", "BLOCK_N")):
     BLOCK_D = max(16, next_power_of_2(D))
     wider = max(1, BLOCK_D // 128) * max(1, itemsize // 2)
     shorter = {name: max(16, blocks[name] // wider) for name in lengths}
-    return {**blocks, **shorter, "D": D, "BLOCK_D": BLOCK_D}
+    return blocks | shorter | {"D": D, "BLOCK_D": BLOCK_D}
 
 
-def check_attention(operator, q, k, v, causal, scale, **like_q):
-    """Raise what `flash_attention` says for operands that it does not take; `like_q` are shaped like q."""
+@once_per_layout
+def check_attention(operator, q, k, v, causal, scale, out=None, dout=None):
+    """Raise what `flash_attention` says for operands that it does not take."""
+    like_q = {"out": out, "dout": dout}
     check_device(operator, q=q, k=k, v=v, **like_q)
     check_dtype(operator, FLOATS, q=q, k=k, v=v, **like_q)
     check_shape(operator, q=(q, ("batch", "seq_q", "heads", "D")), k=(k, ("batch", "seq_k", "kv_heads", "D")))

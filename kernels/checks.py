@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -13,6 +15,25 @@ FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 def named(dtype: torch.dtype) -> str:
     """Return a dtype's name without `torch.`."""
     return str(dtype).removeprefix("torch.")
+
+
+def once_per_layout(check: Callable[..., None]) -> Callable[..., None]:
+    """Run `check` only for operands of shapes, strides, dtypes, devices and values that it has not passed before.
+
+    Called so often, checks would cost more than the launch that they are for.
+    """
+    passed: set[tuple[Any, ...]] = set()
+
+    @functools.wraps(check)
+    def run(*operands: Any) -> None:
+        key = tuple([(t.shape, t.stride(), t.dtype, t.device) if isinstance(t, torch.Tensor) else t for t in operands])
+        if key not in passed:
+            check(*operands)
+            if len(passed) >= 4096:  # a program whose sizes never repeat
+                passed.clear()
+            passed.add(key)
+
+    return run
 
 
 def check_device(operator: str, **tensors: torch.Tensor | None) -> None:
@@ -69,6 +90,8 @@ def differentiating(*tensors: torch.Tensor | None) -> bool:
 
 def rows_of(operator: str, name: str, tensor: torch.Tensor) -> torch.Tensor:
     """Return `tensor` (..., N) as a view (M, N). Raises `ValueError` where that would need a copy."""
+    if tensor.ndim == 2:
+        return tensor
     if tensor.ndim == 0:
         raise ValueError(f"{operator}: {name} is a scalar; at least one dimension is needed")
     try:

@@ -4,13 +4,24 @@ Broadcasting is a stride of 0. Dimensions that lie evenly in all operands are me
 one or two dimensions; up to four are taken.
 """
 
+import functools
+import math
+
 import torch
 import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_no_gradient, differentiating, named
+from portability.kernels.checks import (
+    FLOATS,
+    check_device,
+    check_dtype,
+    check_no_gradient,
+    differentiating,
+    named,
+    once_per_layout,
+)
 from portability.kernels.operations import compute
 
 GRID_Y = 65_535  # the most programs along y (CUDA; the smallest limit of all targets)
@@ -52,7 +63,7 @@ def tile_of(N, FOLDED: tl.constexpr, BLOCK_N: tl.constexpr):
 @triton.jit
 def elementwise_2d_kernel(
     x_ptr, y_ptr, out_ptr, M, N, stride_xm, stride_xn, stride_ym, stride_yn, stride_om, stride_on,
-    OPERATION: tl.constexpr, TWO: tl.constexpr, FOLDED: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    OPERATION: tl.constexpr, FOLDED: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """The template of a kernel over two dimensions: each has its grid axis, its mask and its stride."""
     tile_m, tile_n = tile_of(N, FOLDED, BLOCK_N)
@@ -61,7 +72,7 @@ def elementwise_2d_kernel(
     mask = (m < M) & (n < N)
     x = tl.load(x_ptr + m * stride_xm + n * stride_xn, mask=mask)
     y = x
-    if TWO:
+    if y_ptr is not None:
         y = tl.load(y_ptr + m * stride_ym + n * stride_yn, mask=mask)
     out = compute(x, y, OPERATION)
     tl.store(out_ptr + m * stride_om + n * stride_on, out.to(out_ptr.dtype.element_ty), mask=mask)
@@ -72,7 +83,7 @@ def elementwise_4d_kernel(
     x_ptr, y_ptr, out_ptr, size_1, size_2, M, N,
     stride_x0, stride_x1, stride_x2, stride_x3, stride_y0, stride_y1, stride_y2, stride_y3,
     stride_o0, stride_o1, stride_o2, stride_o3,
-    OPERATION: tl.constexpr, TWO: tl.constexpr, FOLDED: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    OPERATION: tl.constexpr, FOLDED: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """The same over four dimensions: the first three are counted as M rows, and taken apart for their strides."""
     tile_m, tile_n = tile_of(N, FOLDED, BLOCK_N)
@@ -82,7 +93,7 @@ def elementwise_4d_kernel(
     i, j, k = m // size_2 // size_1, m // size_2 % size_1, m % size_2
     x = tl.load(x_ptr + i * stride_x0 + j * stride_x1 + k * stride_x2 + n * stride_x3, mask=mask)
     y = x
-    if TWO:
+    if y_ptr is not None:
         y = tl.load(y_ptr + i * stride_y0 + j * stride_y1 + k * stride_y2 + n * stride_y3, mask=mask)
     out = compute(x, y, OPERATION).to(out_ptr.dtype.element_ty)
     tl.store(out_ptr + i * stride_o0 + j * stride_o1 + k * stride_o2 + n * stride_o3, out, mask=mask)
@@ -105,18 +116,22 @@ def merge(shape, strides):
     return merged_shape, merged
 
 
-def launch_elementwise(operation, x, y, out, blocks):
-    """Write f(x, y) into `out`, whose shape x and y broadcast to; y is None for an operation on one."""
-    if not out.numel():
-        return
-    operands = [x.expand(out.shape), *([] if y is None else [y.expand(out.shape)]), out]
-    shape, strides = merge(out.shape, [t.stride() for t in operands])
+def broadcast_strides(shape, strides, to):
+    """Return the strides with which a tensor of `shape` and `strides` is seen as one of the shape `to`."""
+    kept = [0 if size == 1 else stride for size, stride in zip(shape, strides, strict=True)]
+    return [0] * (len(to) - len(shape)) + kept
+
+
+@functools.lru_cache(maxsize=4096)
+def plan(shape, layouts, blocks):
+    """Return kernel, grid, sizes with strides, and constants for operands of `layouts`, (shape, strides) each."""
+    shape, strides = merge(shape, [broadcast_strides(*layout, to=shape) for layout in layouts])
     rank = 2 if len(shape) <= 2 else 4
     shape = [1] * (rank - len(shape)) + shape
     strides = [[0] * (rank - len(s)) + s for s in strides]
-    if y is None:
+    if len(strides) == 2:  # an operation on one: y is not read
         strides.insert(0, strides[0])
-    M, N = out.numel() // shape[-1], shape[-1]
+    M, N = math.prod(shape[:-1]), shape[-1]
     sizes = (M, N) if rank == 2 else (shape[1], shape[2], M, N)
     BLOCK_N = min(blocks["TILE"] if M == 1 else blocks["BLOCK_N"], next_power_of_2(N))
     BLOCK_M = min(blocks["TILE"] // BLOCK_N, next_power_of_2(M))
@@ -124,10 +139,17 @@ def launch_elementwise(operation, x, y, out, blocks):
     folded = rows > GRID_Y
     grid = (rows * columns,) if folded else (columns, rows)
     kernel = elementwise_2d_kernel if rank == 2 else elementwise_4d_kernel
-    kernel[grid](
-        x, y, out, *sizes, *(stride for operand in strides for stride in operand), OPERATION=operation,
-        TWO=y is not None, FOLDED=folded, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, num_warps=blocks["num_warps"],
-    )  # fmt: skip
+    constants = Blocks(FOLDED=folded, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, num_warps=blocks["num_warps"])
+    return kernel, grid, (*sizes, *(stride for operand in strides for stride in operand)), constants
+
+
+def launch_elementwise(operation, x, y, out, blocks):
+    """Write f(x, y) into `out`, whose shape x and y broadcast to; y is None for an operation on one."""
+    if not out.numel():
+        return
+    layouts = tuple([(t.shape, t.stride()) for t in (x, y, out) if t is not None])
+    kernel, grid, numbers, constants = plan(out.shape, layouts, blocks)
+    kernel[grid](x, y, out, *numbers, OPERATION=operation, **constants)
 
 
 def elementwise(
@@ -139,14 +161,10 @@ def elementwise(
     that broadcast to at most four dimensions once those that lie evenly are merged. float8 is rounded once.
     Raises `ValueError` for names, shapes and devices that do not fit, `TypeError` for dtypes.
     """
-    table = UNARY if y is None else BINARY
-    if operation not in table:
-        raise ValueError(f"elementwise: operation {operation!r}; taken are {', '.join(table)}")
-    name = f"elementwise {operation}"
-    check_device(name, x=x, y=y)
-    check_dtype(name, table[operation], x=x, y=y)
-    check_no_gradient(name, x=x, y=y)  # the named functions below have theirs
-    out = torch.empty(_broadcast(name, x, y), dtype=x.dtype, device=x.device)
+    check_elementwise(operation, x, y)
+    check_no_gradient(f"elementwise {operation}", x=x, y=y)  # the named functions below have theirs
+    shape = x.shape if y is None or y.shape == x.shape else torch.broadcast_shapes(x.shape, y.shape)
+    out = torch.empty(shape, dtype=x.dtype, device=x.device)
     blocks = blocks or blocks_for("elementwise_gelu" if y is None else "elementwise_add", x)
     launch_elementwise(operation, x, y, out, blocks)
     return out
@@ -232,19 +250,23 @@ class _Binary(torch.autograd.Function):
         return None, dx.sum_to_size(x.shape), dy.sum_to_size(y.shape), None
 
 
-def _broadcast(name, x, y):
-    """Return the shape of the result. Raises `ValueError` where x and y have none, or it has too many dimensions."""
+@once_per_layout
+def check_elementwise(operation, x, y):
+    table = UNARY if y is None else BINARY
+    if operation not in table:
+        raise ValueError(f"elementwise: operation {operation!r}; taken are {', '.join(table)}")
+    name = f"elementwise {operation}"
+    check_device(name, x=x, y=y)
+    check_dtype(name, table[operation], x=x, y=y)
     operands = [x] if y is None else [x, y]
     try:
         shape = torch.broadcast_shapes(*(t.shape for t in operands))
     except RuntimeError:
         raise ValueError(f"{name}: shapes {tuple(x.shape)} and {tuple(y.shape)} do not broadcast") from None
-    merged, _ = merge(
-        shape, [*(t.expand(shape).stride() for t in operands), torch.empty(shape, device="meta").stride()]
-    )
+    result = torch.empty(shape, device="meta")
+    merged, _ = merge(shape, [broadcast_strides(t.shape, t.stride(), to=shape) for t in (*operands, result)])
     if len(merged) > 4:
         raise ValueError(f"{name}: {len(merged)} dimensions that do not merge, {merged}; at most 4 are taken")
-    return shape
 
 
 def _case(operation, function, samples, dtypes=FLOATS, **more):

@@ -76,7 +76,6 @@ def flash_attention_kernel(
     k_ptr += batch * stride_kb + kv_head.to(tl.int64) * stride_kh
     v_ptr += batch * stride_vb + kv_head.to(tl.int64) * stride_vh
     out_ptr += batch * stride_ob + head.to(tl.int64) * stride_oh
-    lse_ptr += (batch * heads + head) * seq_q
 
     diagonal = seq_k - seq_q  # row i sees keys up to i + diagonal: the last row sees the last key
     stop = seq_k
@@ -101,15 +100,16 @@ def flash_attention_kernel(
 
     rows = first_row + tl.arange(0, BLOCK_M)
     out = acc / tl.where(l == 0.0, 1.0, l)[:, None]  # a row that saw no key: output 0, log-sum-exp -inf
-    lse = (m + tl.log2(l)) / LOG2_E  # back from powers of 2 to those of e
     d = tl.arange(0, BLOCK_D)[None, :]
     out_ptrs = out_ptr + rows[:, None].to(tl.int64) * stride_om + d
     tl.store(out_ptrs, out.to(out_ptr.dtype.element_ty), mask=(rows[:, None] < seq_q) & (d < D))
-    tl.store(lse_ptr + rows, lse, mask=rows < seq_q)
+    if lse_ptr is not None:
+        lse = (m + tl.log2(l)) / LOG2_E  # back from powers of 2 to those of e
+        tl.store(lse_ptr + (batch * heads + head) * seq_q + rows, lse, mask=rows < seq_q)
 
 
 def launch_flash_attention(q, k, v, causal, scale, out, lse, blocks):
-    """Write output and log-sum-exp into `out` and `lse`."""
+    """Write the output into `out`, and the log-sum-exp that a gradient needs into `lse` unless that is None."""
     batch, seq_q, heads, D = q.shape
     seq_k, kv_heads = k.shape[1:3]
     if not q.numel():
@@ -137,7 +137,11 @@ def flash_attention(
     """
     if differentiating(q, k, v):
         return _FlashAttention.apply(q, k, v, causal, scale, blocks)
-    return flash_attention_with_lse(q, k, v, causal, scale, blocks)[0]
+    check_attention("flash_attention", q, k, v, causal, scale)
+    out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    launch_flash_attention(q, k, v, causal, scale, out, None, blocks or blocks_for("flash_attention", q))
+    return out
 
 
 def flash_attention_with_lse(

@@ -211,7 +211,7 @@ def flash_attention_backward(
 
     dout: as q; the rest as `flash_attention_with_lse` takes and returns it. Raises like `flash_attention`.
     """
-    check_attention("flash_attention_backward", q, k, v, causal, scale, out=out, dout=dout)
+    check_attention("flash_attention_backward", q, k, v, causal, scale, out, dout)
     check_device("flash_attention_backward", q=q, lse=lse)
     check_dtype("flash_attention_backward", (torch.float32,), lse=lse)
     check_shape("flash_attention_backward", lse=(lse, (q.shape[0], q.shape[2], q.shape[1])))

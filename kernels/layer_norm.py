@@ -19,18 +19,22 @@ from portability.kernels.checks import (
     check_shape,
     differentiating,
     named,
+    once_per_layout,
     rows_of,
 )
 from portability.kernels.layer_norm_backward import layer_norm_backward
-from portability.kernels.rows import long_rows, normal_rows, row_sample, rows_apart, whole_rows
+from portability.kernels.rows import long_rows, normal_rows, pieces_of_rows, row_sample, rows_apart, whole_rows
 
 
 @triton.jit
 def layer_norm_kernel(
     x_ptr, weight_ptr, bias_ptr, y_ptr, mean_ptr, rstd_ptr, M, N, stride_xm, stride_ym, eps,
-    HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """Each program takes BLOCK_M whole rows; BLOCK_N is N rounded up to a power of two."""
+    """Each program takes BLOCK_M whole rows; BLOCK_N is N rounded up to a power of two.
+
+    A pointer that is None is a constant: what it guards is not compiled.
+    """
     rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
     columns = tl.arange(0, BLOCK_N)[None, :]
     mask = (rows < M) & (columns < N)
@@ -40,19 +44,20 @@ def layer_norm_kernel(
     var = tl.sum(deviation * deviation, axis=1, keep_dims=True) / N
     rstd = 1.0 / tl.sqrt(var + eps)
     y = deviation * rstd
-    if HAS_WEIGHT:
+    if weight_ptr is not None:
         y *= tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
-    if HAS_BIAS:
+    if bias_ptr is not None:
         y += tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
     tl.store(y_ptr + rows * stride_ym + columns, y.to(y_ptr.dtype.element_ty), mask=mask)
-    tl.store(mean_ptr + rows, mean, mask=rows < M)
-    tl.store(rstd_ptr + rows, rstd, mask=rows < M)
+    if mean_ptr is not None:
+        tl.store(mean_ptr + rows, mean, mask=rows < M)
+        tl.store(rstd_ptr + rows, rstd, mask=rows < M)
 
 
 @triton.jit
 def long_layer_norm_kernel(
     x_ptr, weight_ptr, bias_ptr, y_ptr, mean_ptr, rstd_ptr, N, stride_xm, stride_ym, eps,
-    HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """Each program takes one row, BLOCK_N columns at a time.
 
@@ -80,30 +85,30 @@ def long_layer_norm_kernel(
         columns = (n_blocks - 1 - i) * BLOCK_N + tl.arange(0, BLOCK_N)
         mask = columns < N
         y = (tl.load(x_ptr + columns, mask=mask, other=0.0).to(tl.float32) - mean) * rstd
-        if HAS_WEIGHT:
+        if weight_ptr is not None:
             y *= tl.load(weight_ptr + columns, mask=mask, other=0.0).to(tl.float32)
-        if HAS_BIAS:
+        if bias_ptr is not None:
             y += tl.load(bias_ptr + columns, mask=mask, other=0.0).to(tl.float32)
         tl.store(y_ptr + columns, y.to(y_ptr.dtype.element_ty), mask=mask)
-    tl.store(mean_ptr + row, mean)
-    tl.store(rstd_ptr + row, rstd)
+    if mean_ptr is not None:
+        tl.store(mean_ptr + row, mean)
+        tl.store(rstd_ptr + row, rstd)
 
 
 def launch_layer_norm(x, weight, bias, eps, y, mean, rstd, blocks):
-    """Write the result into `y`, and the moments that the gradient needs into `mean` and `rstd`."""
+    """Write the result into `y`, and the moments that a gradient needs into `mean` and `rstd` unless they are None."""
     x, y = rows_of("layer_norm", "x", x), rows_of("layer_norm", "y", y)
     M, N = x.shape
     if not M * N:
         return
-    given = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None}
     operands = (x, weight, bias, y, mean, rstd)
     if blocks["ROW"] < N:
-        options = {k: blocks[k] for k in ("BLOCK_N", "num_warps", "num_stages")}
-        long_layer_norm_kernel[(M,)](*operands, N, x.stride(0), y.stride(0), eps, **given, **options)
+        options = pieces_of_rows(blocks)
+        long_layer_norm_kernel[(M,)](*operands, N, x.stride(0), y.stride(0), eps, **options)
     else:
         options = whole_rows(N, blocks)
         grid = (cdiv(M, options["BLOCK_M"]),)
-        layer_norm_kernel[grid](*operands, M, N, x.stride(0), y.stride(0), eps, **given, **options)
+        layer_norm_kernel[grid](*operands, M, N, x.stride(0), y.stride(0), eps, **options)
 
 
 def layer_norm(
@@ -118,7 +123,10 @@ def layer_norm(
     """
     if differentiating(x, weight, bias):
         return _LayerNorm.apply(x, weight, bias, eps, blocks)
-    return layer_norm_with_moments(x, weight, bias, eps, blocks)[0]
+    check_layer_norm(x, weight, bias)
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    launch_layer_norm(x, weight, bias, eps, y, None, None, blocks or blocks_for("layer_norm", x))
+    return y
 
 
 def layer_norm_with_moments(
@@ -126,16 +134,22 @@ def layer_norm_with_moments(
     blocks: Blocks | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     """Return `layer_norm` of x, and mean and rstd of each row: float32, of the leading dimensions of x."""
+    check_layer_norm(x, weight, bias)
+    check_no_gradient("layer_norm_with_moments", x=x, weight=weight, bias=bias)
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    mean, rstd = (torch.empty(x.shape[:-1], dtype=torch.float32, device=x.device) for _ in range(2))
+    launch_layer_norm(x, weight, bias, eps, y, mean, rstd, blocks or blocks_for("layer_norm", x))
+    return y, mean, rstd
+
+
+@once_per_layout
+def check_layer_norm(x, weight, bias):
     check_device("layer_norm", x=x, weight=weight, bias=bias)
     check_dtype("layer_norm", FLOATS, x=x, weight=weight, bias=bias)
     check_shape("layer_norm", weight=(weight, x.shape[-1:]), bias=(bias, x.shape[-1:]))
     check_contiguous("layer_norm", weight=weight, bias=bias)
     check_last_stride("layer_norm", x=x)
-    check_no_gradient("layer_norm", x=x, weight=weight, bias=bias)
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    mean, rstd = (torch.empty(x.shape[:-1], dtype=torch.float32, device=x.device) for _ in range(2))
-    launch_layer_norm(x, weight, bias, eps, y, mean, rstd, blocks or blocks_for("layer_norm", x))
-    return y, mean, rstd
+    rows_of("layer_norm", "x", x)
 
 
 class _LayerNorm(torch.autograd.Function):

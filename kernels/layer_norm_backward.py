@@ -21,22 +21,31 @@ from portability.kernels.checks import (
     check_last_stride,
     check_shape,
     named,
+    once_per_layout,
     rows_of,
 )
-from portability.kernels.rows import column_sum, long_rows, normal_rows, row_sample, rows_apart, whole_rows
+from portability.kernels.rows import (
+    column_sum,
+    long_rows,
+    normal_rows,
+    pieces_of_rows,
+    row_sample,
+    rows_apart,
+    whole_rows,
+)
 
 
 @triton.jit
 def layer_norm_backward_kernel(
     dy_ptr, x_ptr, weight_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_part_ptr, db_part_ptr, M, N,
     stride_dym, stride_xm, stride_dxm, rows_per_program,
-    HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """Each program takes its share of the rows, BLOCK_M whole ones at a time, and keeps its part of dw and db."""
     program = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK_N)[None, :]
     within = columns < N
-    if HAS_WEIGHT:
+    if weight_ptr is not None:
         weight = tl.load(weight_ptr + columns, mask=within, other=0.0).to(tl.float32)
     dw = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     db = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -51,19 +60,19 @@ def layer_norm_backward_kernel(
         rstd = tl.load(rstd_ptr + rows, mask=rows < last, other=0.0)
         x_hat = tl.where(mask, (x - mean) * rstd, 0.0)
         g = dy
-        if HAS_WEIGHT:
+        if weight_ptr is not None:
             g = dy * weight
             dw += dy * x_hat
-        if HAS_BIAS:
+        if db_part_ptr is not None:
             db += dy
         mean_g = tl.sum(g, axis=1, keep_dims=True) / N
         mean_gx = tl.sum(g * x_hat, axis=1, keep_dims=True) / N
         dx = rstd * (g - mean_g - x_hat * mean_gx)
         tl.store(dx_ptr + rows * stride_dxm + columns, dx.to(dx_ptr.dtype.element_ty), mask=mask)
     columns = tl.arange(0, BLOCK_N)
-    if HAS_WEIGHT:
+    if weight_ptr is not None:
         tl.store(dw_part_ptr + program * N + columns, tl.sum(dw, axis=0), mask=columns < N)
-    if HAS_BIAS:
+    if db_part_ptr is not None:
         tl.store(db_part_ptr + program * N + columns, tl.sum(db, axis=0), mask=columns < N)
 
 
@@ -71,7 +80,7 @@ def layer_norm_backward_kernel(
 def long_layer_norm_backward_kernel(
     dy_ptr, x_ptr, weight_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_part_ptr, db_part_ptr, M, N,
     stride_dym, stride_xm, stride_dxm,
-    HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """The same for rows that no program can hold: BLOCK_M rows, twice over their columns, BLOCK_N at a time."""
     program = tl.program_id(0).to(tl.int64)
@@ -86,7 +95,7 @@ def long_layer_norm_backward_kernel(
         mask = (rows < M) & (columns < N)
         g = tl.load(dy_ptrs + columns, mask=mask, other=0.0).to(tl.float32)
         x = tl.load(x_ptrs + columns, mask=mask, other=0.0).to(tl.float32)
-        if HAS_WEIGHT:
+        if weight_ptr is not None:
             g *= tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
         sum_g += tl.sum(g, axis=1, keep_dims=True)
         sum_gx += tl.sum(g * (x - mean) * rstd, axis=1, keep_dims=True)  # g is 0 where x is masked
@@ -100,10 +109,10 @@ def long_layer_norm_backward_kernel(
         x = tl.load(x_ptrs + columns, mask=mask, other=0.0).to(tl.float32)
         x_hat = (x - mean) * rstd
         g = dy
-        if HAS_WEIGHT:
+        if weight_ptr is not None:
             g = dy * tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
             tl.store(dw_part_ptr + program * N + offsets, tl.sum(dy * x_hat, axis=0), mask=offsets < N)
-        if HAS_BIAS:
+        if db_part_ptr is not None:
             tl.store(db_part_ptr + program * N + offsets, tl.sum(dy, axis=0), mask=offsets < N)
         dx = rstd * (g - sum_g / N - x_hat * (sum_gx / N))
         tl.store(dx_ptrs + columns, dx.to(dx_ptr.dtype.element_ty), mask=mask)
@@ -123,16 +132,15 @@ def launch_layer_norm_backward(dy, x, weight, bias, mean, rstd, dx, dw, db, bloc
         options = whole_rows(N, blocks)
         rows_per_program = cdiv(cdiv(M, options["BLOCK_M"]), blocks["PROGRAMS"]) * options["BLOCK_M"]
     else:
-        options = {k: blocks[k] for k in ("BLOCK_N", "num_warps", "num_stages")}
+        options = pieces_of_rows(blocks)
         rows_per_program = blocks["ROWS"]
     programs = cdiv(M, rows_per_program)
     dw_part, db_part = (None if d is None else x.new_empty((programs, N), dtype=torch.float32) for d in (dw, db))
     operands = (dy, x, weight, mean, rstd, dx, dw_part, db_part, M, N, dy.stride(0), x.stride(0), dx.stride(0))
-    given = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None}
     if whole:
-        layer_norm_backward_kernel[(programs,)](*operands, rows_per_program, **given, **options)
+        layer_norm_backward_kernel[(programs,)](*operands, rows_per_program, **options)
     else:
-        long_layer_norm_backward_kernel[(programs,)](*operands, BLOCK_M=rows_per_program, **given, **options)
+        long_layer_norm_backward_kernel[(programs,)](*operands, BLOCK_M=rows_per_program, **options)
     for part, out in ((dw_part, dw), (db_part, db)):
         if out is not None:
             column_sum(part, out)
@@ -146,6 +154,16 @@ def layer_norm_backward(
 
     dy: as x; the rest as `layer_norm_with_moments` takes and returns it. Raises like `layer_norm`.
     """
+    check_layer_norm_backward(dy, x, weight, bias, mean, rstd)
+    dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    dw, db = (None if p is None else torch.empty_like(p) for p in (weight, bias))
+    blocks = blocks or blocks_for("layer_norm_backward", x)
+    launch_layer_norm_backward(dy, x, weight, bias, mean, rstd, dx, dw, db, blocks)
+    return dx, dw, db
+
+
+@once_per_layout
+def check_layer_norm_backward(dy, x, weight, bias, mean, rstd):
     n, rows = x.shape[-1:], x.shape[:-1]
     check_device("layer_norm_backward", dy=dy, x=x, weight=weight, bias=bias, mean=mean, rstd=rstd)
     check_dtype("layer_norm_backward", FLOATS, dy=dy, x=x, weight=weight, bias=bias)
@@ -154,11 +172,6 @@ def layer_norm_backward(
     check_shape("layer_norm_backward", mean=(mean, rows), rstd=(rstd, rows))
     check_contiguous("layer_norm_backward", weight=weight, bias=bias, mean=mean, rstd=rstd)
     check_last_stride("layer_norm_backward", dy=dy, x=x)
-    dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    dw, db = (None if p is None else torch.empty_like(p) for p in (weight, bias))
-    blocks = blocks or blocks_for("layer_norm_backward", x)
-    launch_layer_norm_backward(dy, x, weight, bias, mean, rstd, dx, dw, db, blocks)
-    return dx, dw, db
 
 
 def _reference(dy, x, weight, bias, mean, rstd):

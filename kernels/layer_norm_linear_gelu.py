@@ -18,6 +18,7 @@ from portability.kernels.checks import (
     check_shape,
     differentiating,
     named,
+    once_per_layout,
     rows_of,
 )
 from portability.kernels.elementwise import gelu
@@ -91,6 +92,17 @@ def layer_norm_linear_gelu(
     gamma, beta: contiguous (K,). weight: (N, K), any strides. bias: contiguous (N,). All float32, float16 or bfloat16.
     Raises `ValueError` for shapes, layouts and devices that do not fit, `TypeError` for dtypes.
     """
+    check_layer_norm_linear_gelu(x, gamma, beta, weight, bias)
+    if differentiating(x, gamma, beta, weight, bias):
+        return layer_norm_then_linear_then_gelu(x, gamma, beta, weight, bias, eps)
+    y = torch.empty((*x.shape[:-1], weight.shape[0]), dtype=x.dtype, device=x.device)
+    blocks = blocks or blocks_for("layer_norm_linear_gelu", x)
+    launch_layer_norm_linear_gelu(x, gamma, beta, weight, bias, eps, y, blocks)
+    return y
+
+
+@once_per_layout
+def check_layer_norm_linear_gelu(x, gamma, beta, weight, bias):
     tensors = {"x": x, "gamma": gamma, "beta": beta, "weight": weight, "bias": bias}
     check_device("layer_norm_linear_gelu", **tensors)
     check_dtype("layer_norm_linear_gelu", FLOATS, **tensors)
@@ -102,12 +114,7 @@ def layer_norm_linear_gelu(
     check_last_stride("layer_norm_linear_gelu", x=x)
     if not x.shape[-1]:
         raise ValueError(f"layer_norm_linear_gelu: x has shape {tuple(x.shape)}; at least one column is taken")
-    if differentiating(*tensors.values()):
-        return layer_norm_then_linear_then_gelu(x, gamma, beta, weight, bias, eps)
-    y = torch.empty((*x.shape[:-1], weight.shape[0]), dtype=x.dtype, device=x.device)
-    blocks = blocks or blocks_for("layer_norm_linear_gelu", x)
-    launch_layer_norm_linear_gelu(x, gamma, beta, weight, bias, eps, y, blocks)
-    return y
+    rows_of("layer_norm_linear_gelu", "x", x)
 
 
 def layer_norm_then_linear_then_gelu(x, gamma, beta, weight, bias, eps=1e-5, blocks=None):

@@ -17,6 +17,7 @@ from portability.kernels.checks import (
     check_shape,
     differentiating,
     named,
+    once_per_layout,
     rows_of,
 )
 from portability.kernels.elementwise import elementwise
@@ -43,18 +44,24 @@ def linear(
     bias: contiguous (N,) of the same dtype, or None. activation: a name of ACTIVATIONS; "" is none.
     Raises `ValueError` for shapes, devices and names that do not fit, `TypeError` for dtypes.
     """
-    check_device("linear", x=x, weight=weight, bias=bias)
-    check_dtype("linear", FLOATS, x=x, weight=weight, bias=bias)
-    check_shape("linear", weight=(weight, ("N", *x.shape[-1:])))
-    check_shape("linear", bias=(bias, weight.shape[:1]))
-    check_contiguous("linear", bias=bias)
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"linear: activation {activation!r}; taken are {', '.join(map(repr, ACTIVATIONS))}")
+    check_linear(x, weight, bias, activation)
     if differentiating(x, weight, bias):
         return _Linear.apply(x, weight, bias, activation, blocks)
     y = torch.empty((*x.shape[:-1], weight.shape[0]), dtype=x.dtype, device=x.device)
     launch_linear(x, weight, bias, activation, y, blocks or blocks_for("linear", x))
     return y
+
+
+@once_per_layout
+def check_linear(x, weight, bias, activation):
+    check_device("linear", x=x, weight=weight, bias=bias)
+    check_dtype("linear", FLOATS, x=x, weight=weight, bias=bias)
+    check_shape("linear", weight=(weight, ("N", *x.shape[-1:])))
+    check_shape("linear", bias=(bias, weight.shape[:1]))
+    check_contiguous("linear", bias=bias)
+    rows_of("linear", "x", x)
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"linear: activation {activation!r}; taken are {', '.join(map(repr, ACTIVATIONS))}")
 
 
 class _Linear(torch.autograd.Function):

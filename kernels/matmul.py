@@ -6,8 +6,16 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape, differentiating, named
-from portability.kernels.matmul_persistent import launch_matmul_persistent, takes
+from portability.kernels.checks import (
+    FLOATS,
+    check_device,
+    check_dtype,
+    check_shape,
+    differentiating,
+    named,
+    once_per_layout,
+)
+from portability.kernels.matmul_persistent import kernel_blocks, launch_matmul_persistent, takes
 from portability.kernels.operations import activate, grouped_tile
 
 FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
@@ -20,7 +28,7 @@ PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 @triton.jit
 def matmul_kernel(
     a_ptr, b_ptr, bias_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
-    HAS_BIAS: tl.constexpr, ACTIVATION: tl.constexpr, PRECISION: tl.constexpr, ACCUMULATOR: tl.constexpr,
+    ACTIVATION: tl.constexpr, PRECISION: tl.constexpr, ACCUMULATOR: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
     """Each program computes one BLOCK_M × BLOCK_N tile of c, over K in steps of BLOCK_K."""
@@ -42,7 +50,7 @@ def matmul_kernel(
         b_ptrs += step * stride_bk
 
     # The epilogue: what follows the product is done while it is still in registers, in its precision.
-    if HAS_BIAS:
+    if bias_ptr is not None:
         accumulator += tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(ACCUMULATOR)
     c = activate(accumulator, ACTIVATION).to(c_ptr.dtype.element_ty)
     tl.store(c_ptr + rows * stride_cm + columns * stride_cn, c, mask=(rows < M) & (columns < N))
@@ -54,7 +62,6 @@ def launch_matmul(a, b, c, blocks, precision="ieee", bias=None, activation=""):
     if not M * N:
         return
     given = {
-        "HAS_BIAS": bias is not None,
         "ACTIVATION": activation,
         "PRECISION": precision,
         "ACCUMULATOR": tl.int32 if a.dtype is torch.int8 else tl.float32,
@@ -62,9 +69,10 @@ def launch_matmul(a, b, c, blocks, precision="ieee", bias=None, activation=""):
     if blocks["PERSISTENT"] and takes(a) and takes(b) and takes(c):
         launch_matmul_persistent(a, b, bias, c, blocks, given)
         return
-    given |= {name: size for name, size in blocks.items() if name not in ("PERSISTENT", "PROGRAMS")}
     grid = (cdiv(M, blocks["BLOCK_M"]) * cdiv(N, blocks["BLOCK_N"]),)
-    matmul_kernel[grid](a, b, bias, c, M, N, K, *a.stride(), *b.stride(), *c.stride(), **given)
+    matmul_kernel[grid](
+        a, b, bias, c, M, N, K, *a.stride(), *b.stride(), *c.stride(), **given, **kernel_blocks(blocks)
+    )  # fmt: skip
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor, precision: str = "ieee", blocks: Blocks | None = None) -> torch.Tensor:
@@ -75,12 +83,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor, precision: str = "ieee", blocks: Bl
     """
     if differentiating(a, b):
         return _Matmul.apply(a, b, precision, blocks)
-    check_device("matmul", a=a, b=b)
-    check_dtype("matmul", tuple(RESULT), a=a, b=b)
-    check_shape("matmul", a=(a, ("M", "K")))
-    check_shape("matmul", b=(b, (a.shape[1], "N")))
-    if precision not in PRECISIONS:
-        raise ValueError(f"matmul: precision {precision!r}; taken are {', '.join(PRECISIONS)}")
+    check_matmul(a, b, precision)
     c = torch.empty((a.shape[0], b.shape[1]), dtype=RESULT[a.dtype], device=a.device)
     launch_matmul(a, b, c, blocks or blocks_for("matmul", a), precision)
     return c
@@ -89,6 +92,16 @@ def matmul(a: torch.Tensor, b: torch.Tensor, precision: str = "ieee", blocks: Bl
 def matmul_persistent(a: torch.Tensor, b: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """Return a @ b as `matmul` does, by the persistent kernel whatever the target's table says of `matmul`."""
     return matmul(a, b, blocks=blocks or blocks_for("matmul_persistent", a))
+
+
+@once_per_layout
+def check_matmul(a, b, precision):
+    check_device("matmul", a=a, b=b)
+    check_dtype("matmul", tuple(RESULT), a=a, b=b)
+    check_shape("matmul", a=(a, ("M", "K")))
+    check_shape("matmul", b=(b, (a.shape[1], "N")))
+    if precision not in PRECISIONS:
+        raise ValueError(f"matmul: precision {precision!r}; taken are {', '.join(PRECISIONS)}")
 
 
 class _Matmul(torch.autograd.Function):

@@ -5,11 +5,13 @@ fills what lies outside with 0 and drops what is stored there; elsewhere the com
 Whether a target takes this kernel is an entry of its block table, PERSISTENT.
 """
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import cdiv
+from portability.kernel import Blocks, cdiv
 from portability.kernels.operations import activate, grouped_tile
 
 
@@ -33,7 +35,7 @@ def load_tile(matrix, row, column, TRANSPOSED: tl.constexpr):
 def matmul_persistent_kernel(
     a_ptr, b_ptr, bias_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
     A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr,
-    HAS_BIAS: tl.constexpr, ACTIVATION: tl.constexpr, PRECISION: tl.constexpr, ACCUMULATOR: tl.constexpr,
+    ACTIVATION: tl.constexpr, PRECISION: tl.constexpr, ACCUMULATOR: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
     """Each program computes every num_programs-th tile of c, over K in steps of BLOCK_K."""
@@ -49,10 +51,16 @@ def matmul_persistent_kernel(
             a = load_tile(a_matrix, row, k, A_TRANSPOSED)
             b = load_tile(b_matrix, k, column, B_TRANSPOSED)
             accumulator = tl.dot(a, b, accumulator, input_precision=PRECISION, out_dtype=ACCUMULATOR)
-        if HAS_BIAS:
+        if bias_ptr is not None:
             columns = column + tl.arange(0, BLOCK_N)[None, :]
             accumulator += tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(ACCUMULATOR)
         c_matrix.store([row, column], activate(accumulator, ACTIVATION).to(c_ptr.dtype.element_ty))
+
+
+@functools.lru_cache
+def kernel_blocks(blocks):
+    """Return the blocks that are constants and options of a kernel: without those that choose it."""
+    return Blocks({name: size for name, size in blocks.items() if name not in ("PERSISTENT", "PROGRAMS")})
 
 
 def takes(matrix):
@@ -64,12 +72,11 @@ def takes(matrix):
 def launch_matmul_persistent(a, b, bias, c, blocks, given):
     """Write activation(a @ b + bias) into `c`, whose rows are dense; `given` are the kernel's other constants."""
     (M, K), N = a.shape, b.shape[1]
-    given |= {name: size for name, size in blocks.items() if name not in ("PERSISTENT", "PROGRAMS")}
     tiles = cdiv(M, blocks["BLOCK_M"]) * cdiv(N, blocks["BLOCK_N"])
     triton.set_allocator(_scratch)
     matmul_persistent_kernel[(min(tiles, blocks["PROGRAMS"]),)](
         a, b, bias, c, M, N, K, max(a.stride()), max(b.stride()), c.stride(0),
-        A_TRANSPOSED=a.stride(1) != 1, B_TRANSPOSED=b.stride(1) != 1, **given,
+        A_TRANSPOSED=a.stride(1) != 1, B_TRANSPOSED=b.stride(1) != 1, **given, **kernel_blocks(blocks),
     )  # fmt: skip
 
 

@@ -19,16 +19,17 @@ from portability.kernels.checks import (
     check_shape,
     differentiating,
     named,
+    once_per_layout,
     rows_of,
 )
 from portability.kernels.rms_norm_backward import rms_norm_backward
-from portability.kernels.rows import long_rows, normal_rows, row_sample, rows_apart, whole_rows
+from portability.kernels.rows import long_rows, normal_rows, pieces_of_rows, row_sample, rows_apart, whole_rows
 
 
 @triton.jit
 def rms_norm_kernel(
     x_ptr, weight_ptr, y_ptr, rstd_ptr, M, N, stride_xm, stride_ym, eps,
-    HAS_WEIGHT: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """Each program takes BLOCK_M whole rows; BLOCK_N is N rounded up to a power of two."""
     rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
@@ -37,16 +38,17 @@ def rms_norm_kernel(
     x = tl.load(x_ptr + rows * stride_xm + columns, mask=mask, other=0.0).to(tl.float32)
     rstd = 1.0 / tl.sqrt(tl.sum(x * x, axis=1, keep_dims=True) / N + eps)
     y = x * rstd
-    if HAS_WEIGHT:
+    if weight_ptr is not None:
         y *= tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
     tl.store(y_ptr + rows * stride_ym + columns, y.to(y_ptr.dtype.element_ty), mask=mask)
-    tl.store(rstd_ptr + rows, rstd, mask=rows < M)
+    if rstd_ptr is not None:  # a pointer that is None is a constant: what it guards is not compiled
+        tl.store(rstd_ptr + rows, rstd, mask=rows < M)
 
 
 @triton.jit
 def long_rms_norm_kernel(
     x_ptr, weight_ptr, y_ptr, rstd_ptr, N, stride_xm, stride_ym, eps,
-    HAS_WEIGHT: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """Each program takes one row, BLOCK_N columns at a time."""
     row = tl.program_id(0).to(tl.int64)
@@ -64,26 +66,27 @@ def long_rms_norm_kernel(
         columns = (n_blocks - 1 - i) * BLOCK_N + tl.arange(0, BLOCK_N)
         mask = columns < N
         y = tl.load(x_ptr + columns, mask=mask, other=0.0).to(tl.float32) * rstd
-        if HAS_WEIGHT:
+        if weight_ptr is not None:
             y *= tl.load(weight_ptr + columns, mask=mask, other=0.0).to(tl.float32)
         tl.store(y_ptr + columns, y.to(y_ptr.dtype.element_ty), mask=mask)
-    tl.store(rstd_ptr + row, rstd)
+    if rstd_ptr is not None:
+        tl.store(rstd_ptr + row, rstd)
 
 
 def launch_rms_norm(x, weight, eps, y, rstd, blocks):
-    """Write the result into `y`, and what the gradient needs into `rstd`."""
+    """Write the result into `y`, and what the gradient needs into `rstd` unless it is None."""
     x, y = rows_of("rms_norm", "x", x), rows_of("rms_norm", "y", y)
     M, N = x.shape
     if not M * N:
         return
-    operands, given = (x, weight, y, rstd), {"HAS_WEIGHT": weight is not None}
+    operands = x, weight, y, rstd
     if blocks["ROW"] < N:
-        options = {k: blocks[k] for k in ("BLOCK_N", "num_warps", "num_stages")}
-        long_rms_norm_kernel[(M,)](*operands, N, x.stride(0), y.stride(0), eps, **given, **options)
+        options = pieces_of_rows(blocks)
+        long_rms_norm_kernel[(M,)](*operands, N, x.stride(0), y.stride(0), eps, **options)
     else:
         options = whole_rows(N, blocks)
         grid = (cdiv(M, options["BLOCK_M"]),)
-        rms_norm_kernel[grid](*operands, M, N, x.stride(0), y.stride(0), eps, **given, **options)
+        rms_norm_kernel[grid](*operands, M, N, x.stride(0), y.stride(0), eps, **options)
 
 
 def rms_norm(
@@ -97,23 +100,32 @@ def rms_norm(
     """
     if differentiating(x, weight):
         return _RMSNorm.apply(x, weight, eps, blocks)
-    return rms_norm_with_rstd(x, weight, eps, blocks)[0]
+    check_rms_norm(x, weight)
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    launch_rms_norm(x, weight, eps, y, None, blocks or blocks_for("rms_norm", x))
+    return y
 
 
 def rms_norm_with_rstd(
     x: torch.Tensor, weight: torch.Tensor | None = None, eps: float = 1e-6, blocks: Blocks | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return `rms_norm` of x, and rstd of each row: float32, of the leading dimensions of x."""
+    check_rms_norm(x, weight)
+    check_no_gradient("rms_norm_with_rstd", x=x, weight=weight)
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    rstd = torch.empty(x.shape[:-1], dtype=torch.float32, device=x.device)
+    launch_rms_norm(x, weight, eps, y, rstd, blocks or blocks_for("rms_norm", x))
+    return y, rstd
+
+
+@once_per_layout
+def check_rms_norm(x, weight):
     check_device("rms_norm", x=x, weight=weight)
     check_dtype("rms_norm", FLOATS, x=x, weight=weight)
     check_shape("rms_norm", weight=(weight, x.shape[-1:]))
     check_contiguous("rms_norm", weight=weight)
     check_last_stride("rms_norm", x=x)
-    check_no_gradient("rms_norm", x=x, weight=weight)
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    rstd = torch.empty(x.shape[:-1], dtype=torch.float32, device=x.device)
-    launch_rms_norm(x, weight, eps, y, rstd, blocks or blocks_for("rms_norm", x))
-    return y, rstd
+    rows_of("rms_norm", "x", x)
 
 
 class _RMSNorm(torch.autograd.Function):

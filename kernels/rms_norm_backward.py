@@ -19,22 +19,31 @@ from portability.kernels.checks import (
     check_last_stride,
     check_shape,
     named,
+    once_per_layout,
     rows_of,
 )
-from portability.kernels.rows import column_sum, long_rows, normal_rows, row_sample, rows_apart, whole_rows
+from portability.kernels.rows import (
+    column_sum,
+    long_rows,
+    normal_rows,
+    pieces_of_rows,
+    row_sample,
+    rows_apart,
+    whole_rows,
+)
 
 
 @triton.jit
 def rms_norm_backward_kernel(
     dy_ptr, x_ptr, weight_ptr, rstd_ptr, dx_ptr, dw_part_ptr, M, N,
     stride_dym, stride_xm, stride_dxm, rows_per_program,
-    HAS_WEIGHT: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """Each program takes its share of the rows, BLOCK_M whole ones at a time, and keeps its part of dw."""
     program = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK_N)[None, :]
     within = columns < N
-    if HAS_WEIGHT:
+    if weight_ptr is not None:
         weight = tl.load(weight_ptr + columns, mask=within, other=0.0).to(tl.float32)
     dw = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     first = program * rows_per_program
@@ -46,13 +55,13 @@ def rms_norm_backward_kernel(
         x = tl.load(x_ptr + rows * stride_xm + columns, mask=mask, other=0.0).to(tl.float32)
         rstd = tl.load(rstd_ptr + rows, mask=rows < last, other=0.0)
         x_hat = x * rstd
-        if HAS_WEIGHT:
+        if weight_ptr is not None:
             dw += g * x_hat
             g *= weight
         mean_gx = tl.sum(g * x_hat, axis=1, keep_dims=True) / N
         dx = rstd * (g - x_hat * mean_gx)
         tl.store(dx_ptr + rows * stride_dxm + columns, dx.to(dx_ptr.dtype.element_ty), mask=mask)
-    if HAS_WEIGHT:
+    if weight_ptr is not None:
         columns = tl.arange(0, BLOCK_N)
         tl.store(dw_part_ptr + program * N + columns, tl.sum(dw, axis=0), mask=columns < N)
 
@@ -60,7 +69,7 @@ def rms_norm_backward_kernel(
 @triton.jit
 def long_rms_norm_backward_kernel(
     dy_ptr, x_ptr, weight_ptr, rstd_ptr, dx_ptr, dw_part_ptr, M, N, stride_dym, stride_xm, stride_dxm,
-    HAS_WEIGHT: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """The same for rows that no program can hold: BLOCK_M rows, twice over their columns, BLOCK_N at a time."""
     program = tl.program_id(0).to(tl.int64)
@@ -73,7 +82,7 @@ def long_rms_norm_backward_kernel(
         mask = (rows < M) & (columns < N)
         g = tl.load(dy_ptrs + columns, mask=mask, other=0.0).to(tl.float32)
         x = tl.load(x_ptrs + columns, mask=mask, other=0.0).to(tl.float32)
-        if HAS_WEIGHT:
+        if weight_ptr is not None:
             g *= tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
         sum_gx += tl.sum(g * x * rstd, axis=1, keep_dims=True)
     n_blocks = tl.cdiv(N, BLOCK_N)
@@ -84,7 +93,7 @@ def long_rms_norm_backward_kernel(
         mask = (rows < M) & (columns < N)
         g = tl.load(dy_ptrs + columns, mask=mask, other=0.0).to(tl.float32)
         x_hat = tl.load(x_ptrs + columns, mask=mask, other=0.0).to(tl.float32) * rstd
-        if HAS_WEIGHT:
+        if weight_ptr is not None:
             tl.store(dw_part_ptr + program * N + offsets, tl.sum(g * x_hat, axis=0), mask=offsets < N)
             g *= tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
         dx = rstd * (g - x_hat * (sum_gx / N))
@@ -104,16 +113,15 @@ def launch_rms_norm_backward(dy, x, weight, rstd, dx, dw, blocks):
         options = whole_rows(N, blocks)
         rows_per_program = cdiv(cdiv(M, options["BLOCK_M"]), blocks["PROGRAMS"]) * options["BLOCK_M"]
     else:
-        options = {k: blocks[k] for k in ("BLOCK_N", "num_warps", "num_stages")}
+        options = pieces_of_rows(blocks)
         rows_per_program = blocks["ROWS"]
     programs = cdiv(M, rows_per_program)
     dw_part = None if dw is None else x.new_empty((programs, N), dtype=torch.float32)
     operands = (dy, x, weight, rstd, dx, dw_part, M, N, dy.stride(0), x.stride(0), dx.stride(0))
-    given = {"HAS_WEIGHT": weight is not None}
     if whole:
-        rms_norm_backward_kernel[(programs,)](*operands, rows_per_program, **given, **options)
+        rms_norm_backward_kernel[(programs,)](*operands, rows_per_program, **options)
     else:
-        long_rms_norm_backward_kernel[(programs,)](*operands, BLOCK_M=rows_per_program, **given, **options)
+        long_rms_norm_backward_kernel[(programs,)](*operands, BLOCK_M=rows_per_program, **options)
     if dw is not None:
         column_sum(dw_part, dw)
 
@@ -125,16 +133,21 @@ def rms_norm_backward(
 
     dy: as x; the rest as `rms_norm_with_rstd` takes and returns it. Raises like `rms_norm`.
     """
+    check_rms_norm_backward(dy, x, weight, rstd)
+    dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    dw = None if weight is None else torch.empty_like(weight)
+    launch_rms_norm_backward(dy, x, weight, rstd, dx, dw, blocks or blocks_for("rms_norm_backward", x))
+    return dx, dw
+
+
+@once_per_layout
+def check_rms_norm_backward(dy, x, weight, rstd):
     check_device("rms_norm_backward", dy=dy, x=x, weight=weight, rstd=rstd)
     check_dtype("rms_norm_backward", FLOATS, dy=dy, x=x, weight=weight)
     check_dtype("rms_norm_backward", (torch.float32,), rstd=rstd)
     check_shape("rms_norm_backward", dy=(dy, x.shape), weight=(weight, x.shape[-1:]), rstd=(rstd, x.shape[:-1]))
     check_contiguous("rms_norm_backward", weight=weight, rstd=rstd)
     check_last_stride("rms_norm_backward", dy=dy, x=x)
-    dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    dw = None if weight is None else torch.empty_like(weight)
-    launch_rms_norm_backward(dy, x, weight, rstd, dx, dw, blocks or blocks_for("rms_norm_backward", x))
-    return dx, dw
 
 
 def _reference(dy, x, weight, rstd):

@@ -1,10 +1,12 @@
 """What kernels over rows share: how many rows a program holds, the sum over all rows, and samples of rows."""
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Draw, cdiv, next_power_of_2
+from portability.kernel import Blocks, Draw, cdiv, next_power_of_2
 
 
 @triton.jit
@@ -36,12 +38,19 @@ def column_sum(x, out):
         column_sum_kernel[(columns, 1)](parts, out, programs, N, N, programs, BLOCK_M=32, BLOCK_N=128)
 
 
+@functools.lru_cache(maxsize=1024)
 def whole_rows(N, blocks):
     """Return BLOCK_M, BLOCK_N and num_warps for programs that hold whole rows of N: several, where they are short."""
     BLOCK_N = next_power_of_2(N)
     BLOCK_M = max(1, blocks["TILE"] // BLOCK_N)
     num_warps = min(blocks["num_warps"], max(1, BLOCK_M * BLOCK_N // 512))  # 16 elements a thread, at the least
-    return {"BLOCK_M": BLOCK_M, "BLOCK_N": BLOCK_N, "num_warps": num_warps}
+    return Blocks(BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, num_warps=num_warps)
+
+
+@functools.lru_cache(maxsize=1024)
+def pieces_of_rows(blocks):
+    """Return BLOCK_N, num_warps and num_stages for programs that go over a row in pieces."""
+    return Blocks({name: blocks[name] for name in ("BLOCK_N", "num_warps", "num_stages")})
 
 
 def normal_rows(*shape, mean=0.0):

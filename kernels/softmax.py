@@ -11,8 +11,17 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape, differentiating, named, rows_of
-from portability.kernels.rows import whole_rows
+from portability.kernels.checks import (
+    FLOATS,
+    check_device,
+    check_dtype,
+    check_shape,
+    differentiating,
+    named,
+    once_per_layout,
+    rows_of,
+)
+from portability.kernels.rows import pieces_of_rows, whole_rows
 
 
 @triton.jit
@@ -107,8 +116,7 @@ def _launch(whole_kernel, long_kernel, tensors, blocks):
         return
     strides = [s for v in views for s in v.stride()]
     if blocks["ROW"] < N:
-        options = {k: blocks[k] for k in ("num_warps", "num_stages")}
-        long_kernel[(M,)](*views, N, *strides, BLOCK_N=blocks["BLOCK_N"], **options)
+        long_kernel[(M,)](*views, N, *strides, **pieces_of_rows(blocks))
         return
     options = whole_rows(N, blocks)
     whole_kernel[(cdiv(M, options["BLOCK_M"]),)](*views, M, N, *strides, **options)
@@ -133,7 +141,7 @@ def softmax(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """
     if differentiating(x):
         return _Softmax.apply(x, blocks)
-    check_dtype("softmax", FLOATS, x=x)
+    check_softmax(x)
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     launch_softmax(x, y, blocks or blocks_for("softmax", x))
     return y
@@ -144,12 +152,25 @@ def softmax_backward(y: torch.Tensor, dy: torch.Tensor, blocks: Blocks | None = 
 
     y, dy: one shape, one dtype of `softmax`, strides as there. Raises like `softmax`.
     """
-    check_device("softmax_backward", y=y, dy=dy)
-    check_dtype("softmax_backward", FLOATS, y=y, dy=dy)
-    check_shape("softmax_backward", dy=(dy, y.shape))
+    check_softmax_backward(y, dy)
     dx = torch.empty(y.shape, dtype=y.dtype, device=y.device)
     launch_softmax_backward(y, dy, dx, blocks or blocks_for("softmax_backward", y))
     return dx
+
+
+@once_per_layout
+def check_softmax(x):
+    check_dtype("softmax", FLOATS, x=x)
+    rows_of("softmax", "x", x)
+
+
+@once_per_layout
+def check_softmax_backward(y, dy):
+    check_device("softmax_backward", y=y, dy=dy)
+    check_dtype("softmax_backward", FLOATS, y=y, dy=dy)
+    check_shape("softmax_backward", dy=(dy, y.shape))
+    rows_of("softmax_backward", "y", y)
+    rows_of("softmax_backward", "dy", dy)
 
 
 class _Softmax(torch.autograd.Function):

@@ -12,6 +12,7 @@ from portability.kernels.checks import (
     check_no_gradient,
     check_shape,
     named,
+    once_per_layout,
 )
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
@@ -43,14 +44,19 @@ def add(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch
     Raises `ValueError` for shapes, layouts or devices that do not agree, and where a gradient would be needed, which
     `elementwise.add` has; `TypeError` for dtypes that do not agree.
     """
-    check_device("add", x=x, y=y)
-    check_dtype("add", DTYPES, x=x, y=y)
-    check_shape("add", y=(y, x.shape))
-    check_contiguous("add", x=x, y=y)
+    check_add(x, y)
     check_no_gradient("add", x=x, y=y)
     out = torch.empty_like(x)
     launch_add(x, y, out, blocks or blocks_for("vector_add", x))
     return out
+
+
+@once_per_layout
+def check_add(x, y):
+    check_device("add", x=x, y=y)
+    check_dtype("add", DTYPES, x=x, y=y)
+    check_shape("add", y=(y, x.shape))
+    check_contiguous("add", x=x, y=y)
 
 
 def _pair(n):
