@@ -131,14 +131,13 @@ def _dtypes(case: CaseInfo, target: Target, selection: Selection) -> list[str]:
         return taken
     if case.group:
         return taken[:1]
-    if not target.evidence.executes:
-        if case.composed and selection.samples is Samples.QUICK and not selection.kernels:
-            return []
-        # Where only a compiler speaks, one dtype stands for the others without --full: the one that is used most.
-        return [HALF] if HALF in taken else taken[:1]
-    if selection.samples is Samples.QUICK:
-        return [d for d in taken if d in (taken[0], HALF)]
-    return taken
+    quick = selection.samples is Samples.QUICK
+    if target.evidence.executes:
+        return [d for d in taken if d in (taken[0], HALF)] if quick else taken
+    if case.composed and quick and not selection.kernels:
+        return []
+    # Where only a compiler speaks, one dtype stands for the others without --full: the one that is used most.
+    return [HALF] if HALF in taken else taken[:1]
 
 
 def _samples(case: CaseInfo, dtype: str, target: Target, selection: Selection) -> Iterator[str]:

@@ -132,9 +132,7 @@ class Harness:
         blocks, source = catalogues.blocks_of(cell, case, self.matrix, self.adapters, target)
         return self.run_with(cell, target, blocks, source)
 
-    def run_with(
-        self, cell: Cell, target: Target, blocks: Mapping[str, int], source: str, **more: Any
-    ) -> Observation:
+    def run_with(self, cell: Cell, target: Target, blocks: Mapping[str, int], source: str, **more: Any) -> Observation:
         """Return what happened to `cell` with these blocks, which `source` names; `more` goes to the runner."""
         request = {"blocks": dict(blocks), "blocks_from": source, "options": self.options, **more}
         return self._runner(cell.environment).run(request, cell, target, self.limit(cell, target))

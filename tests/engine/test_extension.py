@@ -35,7 +35,8 @@ def test_a_fourth_backend_is_one_loose_file(project: Callable[[str], Project]) -
     """Its column fills, its limits are judged, and nothing else was edited."""
     made = project(MATRIX)
     (made.folder / "fourth.py").write_text(BACKEND)
-    run, _, said = made.run("right", "slow", "--target", "fourth:1", "--target", "interpreter", "-n0", "--", "-k", "100")
+    targets = ("--target", "fourth:1", "--target", "interpreter")
+    run, _, said = made.run("right", "slow", *targets, "-n0", "--", "-k", "100")
     found = by_cell(run)
     assert found["right", "fourth:1"].outcome is Outcome.PASS, said
     assert found["right", "fourth:1"].evidence is Evidence.INTERPRETED
