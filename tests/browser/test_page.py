@@ -14,6 +14,8 @@ from portability.table import View, grid
 from tests.browser.runs import WRONG_CELL, everything
 from tests.engine.hostile import evil_runs
 
+pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
+
 KERNELS = ["matmul", "vector_add float32 · 257"]
 PHONE = {"width": 390, "height": 844}
 

@@ -14,6 +14,8 @@ import pytest
 from portability.merge import Merged
 from tests.engine.many_cells import many
 
+pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
+
 # Milliseconds from the key's event until the table is laid out anew.
 FILTER = """(text) => {
     const box = document.getElementById('text');

@@ -10,6 +10,8 @@ from portability.cli import COMMANDS, main
 
 from .conftest import Project
 
+pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
+
 MATRIX = '[matrix]\nkernels = ["faulty.cases"]\n'
 
 

@@ -15,6 +15,8 @@ from portability.backend import Backend, Limits
 from portability.interpret import opened
 from portability.model import Evidence, Target
 
+pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
+
 
 class Fourth(Backend):
     name = "fourth"

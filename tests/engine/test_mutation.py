@@ -20,6 +20,8 @@ SOURCE = '''
 import triton
 import triton.language as tl
 
+pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
+
 
 @triton.jit
 def kernel(x_ptr, out_ptr, scale, eps, M, N, stride_xm, stride_xn, BLOCK: tl.constexpr):

@@ -25,6 +25,8 @@ import pytest
 from portability.checks.model import FileReport
 from portability.checks.session import Checker, Request
 
+pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
+
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.py"))
 FOLDER = os.environ.get("PORTABILITY_FAULTS", "")
