@@ -204,10 +204,14 @@ def _check(operator, logits, target, label_smoothing):
 
 
 def cross_entropy_reference(logits, target, ignore_index, label_smoothing):
-    loss = torch.nn.functional.cross_entropy(
-        logits, target.long(), ignore_index=ignore_index, label_smoothing=label_smoothing, reduction="none"
-    )
-    return loss, torch.logsumexp(logits, dim=1).where(target != ignore_index, 0.0)
+    lse = torch.logsumexp(logits, dim=1)
+    is_class = (target >= 0) & (target < logits.shape[1])
+    x_target = logits.gather(1, target.long().where(is_class, 0)[:, None])[:, 0].where(is_class, torch.nan)
+    loss = lse - (1 - label_smoothing) * x_target
+    if label_smoothing:
+        loss = loss - label_smoothing * logits.mean(dim=1)
+    counted = target != ignore_index
+    return loss.where(counted, 0.0), lse.where(counted, 0.0)
 
 
 def cross_entropy_terms(logits, *_):
@@ -231,9 +235,11 @@ def cross_entropy_backward_terms(dloss, logits, _target, lse, *_):
 
 def _operands(rows, classes, label_smoothing=0.0, scale=2.0):
     def inputs(d: Draw):
+        logits = d.normal(rows, classes, scale=scale)
         target = d.integers(rows, low=0, high=classes, dtype=torch.int64)
-        target[1::3] = -100  # every third row is ignored
-        return d.normal(rows, classes, scale=scale), target, -100, label_smoothing
+        target[1::3] = -100  # every third row is ignored, whatever it holds
+        logits[1::3] = float("nan")
+        return logits, target, -100, label_smoothing
 
     return inputs
 
@@ -244,6 +250,11 @@ def _masked_classes(d: Draw):
     logits = d.normal(3, n + 40)
     logits[:, :n] = -float("inf")
     return logits, torch.tensor([n, n + 7, n + 39]), -100, 0.0
+
+
+def _no_class(d: Draw):
+    """Targets on both sides of the classes, which give NaN, beside an ignored one."""
+    return d.normal(5, 64), torch.tensor([64, -1, 63, 7, 0]), 7, 0.0
 
 
 def _strided(d: Draw):
@@ -259,6 +270,7 @@ SAMPLES = (
     Sample("4x512", _operands(4, 512, scale=20.0)),  # a few logits rule their row
     Sample("4xblock-plus-1", lambda d: _operands(4, d.blocks["BLOCK_V"] + 1, label_smoothing=0.25)(d)),
     Sample("3xblock-plus-40-masked", _masked_classes),
+    Sample("5x64-no-class", _no_class),
     Sample("5x96-transposed", _strided),
     Sample("4096x32000", _operands(4096, 32000), bench=True),
 )
@@ -283,6 +295,9 @@ CASES = [
         operator=cross_entropy_forward,
         launch=launch_cross_entropy,
         reference=cross_entropy_reference,
+        torch=lambda logits, target, ignore_index, label_smoothing: torch.nn.functional.cross_entropy(
+            logits, target, ignore_index=ignore_index, label_smoothing=label_smoothing, reduction="none"
+        ),
         terms=cross_entropy_terms,
         samples=SAMPLES,
         dtypes=("float32", "float16", "bfloat16"),

@@ -32,12 +32,12 @@ def chunk_sums_kernel(x_ptr, sums_ptr, n_cols, n_chunks, stride_xm, stride_xn, B
 
 
 @triton.jit
-def running_sums_kernel(sums_ptr, n_chunks, BLOCK_N: tl.constexpr):
-    """Each program turns the chunk sums of one row into running sums, BLOCK_N at a time."""
+def running_sums_kernel(sums_ptr, n_chunks, BLOCK_S: tl.constexpr):
+    """Each program turns the chunk sums of one row into running sums, BLOCK_S at a time."""
     row_ptr = sums_ptr + tl.program_id(0).to(tl.int64) * n_chunks
     before = tl.zeros((), dtype=sums_ptr.dtype.element_ty)
-    for start in range(0, n_chunks, BLOCK_N):
-        chunks = start + tl.arange(0, BLOCK_N)
+    for start in range(0, n_chunks, BLOCK_S):
+        chunks = start + tl.arange(0, BLOCK_S)
         sums = tl.load(row_ptr + chunks, mask=chunks < n_chunks, other=0)
         running = tl.associative_scan(sums, axis=0, combine_fn=plus) + before
         tl.store(row_ptr + chunks, running, mask=chunks < n_chunks)
@@ -63,13 +63,16 @@ def launch_cumsum(x, out, blocks):
     M, N = x.shape
     if not x.numel():
         return
-    n_chunks = cdiv(N, blocks["BLOCK_N"])
+    BLOCK_N, num_warps = blocks["BLOCK_N"], blocks["num_warps"]
+    n_chunks = cdiv(N, BLOCK_N)
     exact = not x.dtype.is_floating_point or x.dtype is torch.float64
     sums = torch.empty((M, n_chunks), dtype=out.dtype if exact else torch.float32, device=x.device)
     if n_chunks > 1:
-        chunk_sums_kernel[(M * n_chunks,)](x, sums, N, n_chunks, *x.stride(), **blocks)
-        running_sums_kernel[(M,)](sums, n_chunks, **blocks)
-    scan_kernel[(M * n_chunks,)](x, sums, out, N, n_chunks, *x.stride(), out.stride(0), **blocks)
+        chunk_sums_kernel[(M * n_chunks,)](x, sums, N, n_chunks, *x.stride(), BLOCK_N=BLOCK_N, num_warps=num_warps)
+        running_sums_kernel[(M,)](sums, n_chunks, BLOCK_S=blocks["BLOCK_S"], num_warps=num_warps)
+    scan_kernel[(M * n_chunks,)](
+        x, sums, out, N, n_chunks, *x.stride(), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps
+    )
 
 
 def cumsum(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
@@ -98,6 +101,11 @@ def _chunks(count, more):
     return lambda d: count * d.blocks["BLOCK_N"] + more
 
 
+def _many_chunks(d: Draw):
+    """So many chunks that their sums take two blocks."""
+    return (d.normal(1, d.blocks["BLOCK_N"] * d.blocks["BLOCK_S"] + 1),)
+
+
 def _nonfinite(d: Draw):
     """What is not finite in one chunk reaches all that follow, and none before."""
     n = d.blocks["BLOCK_N"]
@@ -120,6 +128,7 @@ CASE = KernelCase(
         Sample("2x3x64", _operand(2, 3, 64)),
         Sample("2xblock", _operand(2, _chunks(1, 0))),
         Sample("3x3blocks-plus-17", _operand(3, _chunks(3, 17)), quick=True),
+        Sample("1xmany-blocks-plus-1", _many_chunks),
         Sample("2x2blocks-nonfinite", _nonfinite, dtypes=("float32", "float16", "bfloat16", "float64")),
         Sample("6x48-transposed", lambda d: (d.transposed(d.normal(6, 48)),)),
         Sample("1x67108864", _operand(1, 1 << 26), bench=True, dtypes=("float32",)),
@@ -127,6 +136,6 @@ CASE = KernelCase(
     ),
     dtypes=("float32", "float16", "bfloat16", "float64", "int8", "int32", "int64", "uint8"),
     cost=lambda x, out: Cost(x.numel() * x.element_size() + out.numel() * out.element_size(), flops=x.numel()),
-    blocks=Blocks(BLOCK_N=1024, num_warps=4),
-    space={"BLOCK_N": (256, 512, 1024, 2048, 4096), "num_warps": (2, 4, 8)},
+    blocks=Blocks(BLOCK_N=1024, BLOCK_S=64, num_warps=4),
+    space={"BLOCK_N": (256, 512, 1024, 2048, 4096), "BLOCK_S": (64, 256, 1024), "num_warps": (2, 4, 8)},
 )

@@ -21,7 +21,7 @@ def dropout_kernel(x_ptr, out_ptr, n_elements, threshold, scale, seed, BLOCK_SIZ
     """Each program drops out of BLOCK_SIZE neighbours; forward and backward alike. The threshold is p · 2³²."""
     offsets = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offsets < n_elements
-    x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + offsets, mask=mask).to(tl.float32)
     # The counter in words of 32 bits: `tl.rand` makes other ones of a 64-bit offset in other versions of Triton.
     low, high = offsets.to(tl.uint32), (offsets >> 32).to(tl.uint32)
     bits, _, _, _ = tl.philox(seed, low, high, low * 0, low * 0)
@@ -120,6 +120,7 @@ SAMPLES = (
     Sample("7x781", _operand(7, 781), quick=True),
     Sample("4096", _operand(4096, p=0.9, seed=2**40 + 7)),  # a seed past 32 bits
     Sample("block-plus-1", _operand(_past_a_block, seed=1)),
+    Sample("33-at-the-threshold", lambda d: (d.normal(33), float(philox(5, 8)[7]) / 2**32, 5)),  # u = p is kept
     Sample("33-keep-all", _operand(33, p=0.0)),
     Sample("33-drop-all", _operand(33, p=1.0)),
     Sample("8192x4096", _operand(8192, 4096), bench=True),

@@ -148,12 +148,14 @@ def _check(operator, ids, num_embeddings, padding_idx):
 
 
 def embedding_reference(weight, ids, _padding_idx=None):
-    return weight[ids.long()]
+    is_row = (ids >= 0) & (ids < len(weight))
+    return weight[ids.long().where(is_row, 0)].where(is_row[..., None], torch.nan)
 
 
 def embedding_backward_reference(dout, ids, num_embeddings, padding_idx=None):
     dweight = dout.new_zeros(num_embeddings, dout.shape[-1])
-    dweight.index_add_(0, ids.long().flatten(), dout.flatten(0, -2))
+    is_row = (ids >= 0) & (ids < num_embeddings)
+    dweight.index_add_(0, ids[is_row].long(), dout[is_row])
     if padding_idx is not None:
         dweight[padding_idx] = 0
     return dweight
@@ -175,6 +177,11 @@ def _one_row_often(d: Draw):
     return d.normal(3, 40), ids, None
 
 
+def _no_row(d: Draw):
+    """Ids on both sides of the rows."""
+    return d.normal(6, 32), torch.tensor([-1, 5, 6, 0, 100]), None
+
+
 def _past_a_block(d: Draw) -> int:
     return d.blocks["BLOCK_D"] + 1
 
@@ -186,6 +193,7 @@ SAMPLES = (
     Sample("16x64-ids2x16", _operands(16, 64, 2, 16)),
     Sample("5xblock-plus-1-ids7", _operands(5, _past_a_block, 7, padding_idx=0)),
     Sample("3x40-one-row-often", _one_row_often),
+    Sample("6x32-no-row", _no_row),
     Sample("32000x4096-ids16384", _operands(32000, 4096, 16384), bench=True),
 )
 

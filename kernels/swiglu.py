@@ -25,8 +25,8 @@ def swiglu_kernel(
     row = tl.program_id(0).to(tl.int64)  # 64 bits: row · stride passes 2³¹ in a large batch
     cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     mask = cols < n_cols
-    gate = tl.load(gate_ptr + row * stride_gm + cols * stride_gn, mask=mask, other=0.0).to(tl.float32)
-    up = tl.load(up_ptr + row * stride_um + cols * stride_un, mask=mask, other=0.0).to(tl.float32)
+    gate = tl.load(gate_ptr + row * stride_gm + cols * stride_gn, mask=mask).to(tl.float32)
+    up = tl.load(up_ptr + row * stride_um + cols * stride_un, mask=mask).to(tl.float32)
     sigma = 1.0 / (1.0 + tl.exp(-gate))
     out = gate * sigma * up
     tl.store(out_ptr + row * stride_om + cols * stride_on, out.to(out_ptr.dtype.element_ty), mask=mask)
@@ -42,9 +42,9 @@ def swiglu_backward_kernel(
     row = tl.program_id(0).to(tl.int64)
     cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     mask = cols < n_cols
-    dout = tl.load(dout_ptr + row * stride_dm + cols * stride_dn, mask=mask, other=0.0).to(tl.float32)
-    gate = tl.load(gate_ptr + row * stride_gm + cols * stride_gn, mask=mask, other=0.0).to(tl.float32)
-    up = tl.load(up_ptr + row * stride_um + cols * stride_un, mask=mask, other=0.0).to(tl.float32)
+    dout = tl.load(dout_ptr + row * stride_dm + cols * stride_dn, mask=mask).to(tl.float32)
+    gate = tl.load(gate_ptr + row * stride_gm + cols * stride_gn, mask=mask).to(tl.float32)
+    up = tl.load(up_ptr + row * stride_um + cols * stride_un, mask=mask).to(tl.float32)
     sigma = 1.0 / (1.0 + tl.exp(-gate))
     dgate = dout * up * sigma * (1.0 + gate * (1.0 - sigma))
     dup = dout * gate * sigma

@@ -36,13 +36,13 @@ def topk_kernel(
     best = tl.full((K,), LEAST, dtype=tl.int64)
     for start in range(0, n_cols, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
-        x = tl.load(x_ptr + row * stride_xm + cols.to(tl.int64) * stride_xn, mask=cols < n_cols, other=0.0)
+        x = tl.load(x_ptr + row * stride_xm + cols.to(tl.int64) * stride_xn, mask=cols < n_cols)
         keys = tl.where(cols < n_cols, key_of(x, cols), LEAST)
         both = tl.join(best, tl.topk(keys, K))
         best = tl.topk(tl.reshape(both, (2 * K,)), K)
     ranks = tl.arange(0, K)
     places = 0x7FFFFFFF - (best & 0x7FFFFFFF)
-    values = tl.load(x_ptr + row * stride_xm + places * stride_xn, mask=ranks < k, other=0.0)
+    values = tl.load(x_ptr + row * stride_xm + places * stride_xn, mask=ranks < k)
     tl.store(values_ptr + row * k + ranks, values, mask=ranks < k)
     tl.store(places_ptr + row * k + ranks, places, mask=ranks < k)
 
@@ -93,6 +93,13 @@ def _equal(d: Draw):
     return d.integers(4, 300, low=-2, high=3).to(d.dtype), 20
 
 
+def _signs(d: Draw):
+    """Zeros of both signs are equal, and so are NaN of both: places decide."""
+    nan = torch.tensor([0x7FC00000, -0x400000, 0x7FC00001], dtype=torch.int32).view(torch.float32)  # the second is -NaN
+    row = torch.cat((torch.tensor([-0.0, 0.0, -0.0, 1.0, -1.0]), nan, torch.tensor([torch.inf, 0.0])))
+    return row.to(d.dtype)[None], 10
+
+
 def _last(d: Draw):
     """The largest lie at the end of a row of several blocks, all below zero."""
     n = 2 * d.blocks["BLOCK_N"] + 3
@@ -112,6 +119,7 @@ CASE = KernelCase(
         Sample("2x3x40-k40", _operands(40, 2, 3, 40)),
         Sample("4x300-k20-equal", _equal),
         Sample("2xlong-k3-last", _last),
+        Sample("1x10-k10-signs", _signs),
         Sample("2x32-k13-special", lambda d: (d.special(64).view(2, 32), 13)),
         Sample("6x48-k5-transposed", lambda d: (d.transposed(d.normal(6, 48)), 5)),
         Sample("4096x32000-k64", _operands(64, 4096, 32000), bench=True),
