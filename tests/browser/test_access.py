@@ -13,6 +13,7 @@ from tests.browser.runs import WRONG_CELL, everything
 
 pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 
+
 axe = pytest.importorskip(
     "axe_playwright_python.sync_playwright", reason="axe-core is not installed: pip install -e .[browser]"
 )

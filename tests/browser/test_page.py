@@ -16,6 +16,7 @@ from tests.engine.hostile import evil_runs
 
 pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 
+
 KERNELS = ["matmul", "vector_add float32 · 257"]
 PHONE = {"width": 390, "height": 844}
 

@@ -16,6 +16,7 @@ from tests.engine.many_cells import many
 
 pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 
+
 # Milliseconds from the key's event until the table is laid out anew.
 FILTER = """(text) => {
     const box = document.getElementById('text');

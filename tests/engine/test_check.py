@@ -21,6 +21,8 @@ from portability.checks.subject import argument
 from portability.matrix import MatrixError
 from portability.model import Evidence, Outcome
 
+pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
+
 IR = """\
 #loc = loc("/home/a/kernels/k.py":3:1)
 #loc40 = loc("s"(#loc10))
@@ -213,7 +215,6 @@ HEAD = """\
 import os, signal, time
 import torch, triton, triton.language as tl
 
-pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 
 @triton.jit
 def double(x_ptr, out_ptr, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):

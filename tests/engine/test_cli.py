@@ -12,6 +12,7 @@ from .conftest import Project
 
 pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 
+
 MATRIX = '[matrix]\nkernels = ["faulty.cases"]\n'
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from portability.model import Evidence, Outcome
 
 from .conftest import Project, by_cell
+
+pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 
 BACKEND = '''
 """A fourth backend: the interpreter under another name, which takes float32 alone."""
@@ -15,7 +19,6 @@ from portability.backend import Backend, Limits
 from portability.interpret import opened
 from portability.model import Evidence, Target
 
-pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 
 
 class Fourth(Backend):

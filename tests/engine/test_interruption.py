@@ -20,6 +20,7 @@ from .conftest import ROOT, Project
 
 pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 
+
 MATRIX = '[matrix]\nkernels = ["faulty.cases"]\n'
 SLOW = ["slow", "--target", "interpreter", "-n", "2"]
 CELLS = 12

@@ -14,6 +14,7 @@ from .conftest import Project, by_cell
 
 pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 
+
 MATRIX = '[matrix]\nkernels = ["faulty.cases"]\n[matrix.limits]\nrun = 15\ncompile = 20\n'
 TARGETS = ("interpreter", "cuda:86", "hip:gfx942")
 

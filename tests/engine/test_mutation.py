@@ -16,11 +16,12 @@ from portability.mutation.reach import reach
 from portability.mutation.report import FILE, EquivalentError, Equivalents, block, by_kind, embedded, score
 from portability.mutation.trial import State, Task, Trials, Verdict
 
+pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
+
 SOURCE = '''
 import triton
 import triton.language as tl
 
-pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 
 
 @triton.jit

@@ -27,6 +27,7 @@ from portability.checks.session import Checker, Request
 
 pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 
+
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.py"))
 FOLDER = os.environ.get("PORTABILITY_FAULTS", "")
