@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the score between the markers of a README")
     parser.add_argument("--list", action="store_true", help="list the mutants and run none")
     parser.add_argument("--results", type=Path, metavar="FILE", help="keep verdicts in a file, and take what is in it")
+    parser.add_argument(
+        "--budget", type=float, default=300.0, metavar="S", help="seconds that one mutant is tried (default: 300)"
+    )
     parser.add_argument("-n", type=int, default=os.cpu_count() or 1, metavar="N", help="workers (default: one a core)")
     parser.add_argument("--matrix", type=Path, metavar="FILE", help="matrix.toml (default: the nearest one)")
 
@@ -111,7 +114,7 @@ def _verdicts(
     if not waiting:
         return
     with temporary_folder() as folder:
-        trials = Trials(matrix, folder, Path.cwd(), max(1, min(args.n, len(waiting))))
+        trials = Trials(matrix, folder, Path.cwd(), max(1, min(args.n, len(waiting))), args.budget)
         try:
             for i, verdict in enumerate(trials.run(waiting), 1):
                 journal.add(verdict)

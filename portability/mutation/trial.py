@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from portability import catalogue as catalogues
 from portability.catalogue import Selection
 from portability.harness import Harness
 from portability.matrix import Matrix, Samples
-from portability.model import Cell, Evidence, Observation, Outcome, Word
+from portability.model import CaseInfo, Cell, Evidence, Observation, Outcome, Word
 from portability.mutation.edits import Mutant
 
 
@@ -27,6 +28,7 @@ class State(Word):
     INVALID = "invalid"  # no kernel at all: the front end refuses it
 
 
+BUDGET = 300.0
 INVALID = {Outcome.COMPILE_ERROR, Outcome.UNSUPPORTED, Outcome.HARNESS_ERROR}
 
 
@@ -54,8 +56,9 @@ class Task:
 class Trials:
     """Runs mutants with `workers` runners. To be closed."""
 
-    def __init__(self, matrix: Matrix, folder: Path, root: Path, workers: int) -> None:
-        self.folder = folder
+    def __init__(self, matrix: Matrix, folder: Path, root: Path, workers: int, budget: float = BUDGET) -> None:
+        """`budget` is how long, in seconds, one mutant is tried; at least one cell of each case is."""
+        self.folder, self.budget = folder, budget
         self._harnesses = [Harness(matrix, folder, root, {"timing": False}) for _ in range(workers)]
         first = self._harnesses[0]
         for harness in self._harnesses:
@@ -90,7 +93,10 @@ class Trials:
         digest = hashlib.sha256(mutant.source.encode()).hexdigest()[:16]
         file = self.folder / f"mutant_{mutant.file.stem}_{digest}.py"
         file.write_text(mutant.source)
+        deadline = time.monotonic() + self.budget
         for cell in self._in_order(task):
+            if time.monotonic() > deadline and tried >= len(task.cases):
+                break
             tried += 1
             given = {"module": task.module, "file": str(file), "of_case": task.cases[cell.kernel]}
             observation = self._observe(harness, cell, mutant=given)
@@ -121,16 +127,21 @@ class Trials:
 
 
 def _cells_by_case(harness: Harness) -> Mapping[str, Sequence[Cell]]:
-    """The cells of the interpreter, of each case the quick one at its first dtype first."""
+    """The cells of the interpreter, of each case the quick one at its first dtype first.
+
+    Every sample at the first dtype, and the quick one at the others: what a mistake does at one dtype, it does at all,
+    unless it is a mistake about dtypes.
+    """
     selection = Selection(samples=Samples.FULL, timing=False)
     found: dict[str, list[Cell]] = {}
     catalogue = harness.catalogue
     for cell in catalogues.cells(catalogue, harness.matrix, selection, harness.adapters):
         if catalogue.target(cell).evidence is Evidence.INTERPRETED:
             found.setdefault(cell.kernel, []).append(cell)
-    return {name: sorted(cells, key=_rank(catalogue.case(name))) for name, cells in found.items()}
+    return {name: _ranked(cells, catalogue.case(name)) for name, cells in found.items()}
 
 
-def _rank(case: Any) -> Callable[[Cell], tuple[bool, bool, bool]]:
-    quick = {s.name for s in case.samples if s.quick}
-    return lambda c: (catalogues.AS in c.sample, c.dtype != case.dtypes[0], c.sample not in quick)
+def _ranked(cells: Sequence[Cell], case: CaseInfo) -> list[Cell]:
+    quick, first = {s.name for s in case.samples if s.quick}, cells[0].dtype
+    taken = [c for c in cells if c.dtype == first or c.sample in quick]
+    return sorted(taken, key=lambda c: (catalogues.AS in c.sample, c.dtype != first, c.sample not in quick))
