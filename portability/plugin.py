@@ -275,7 +275,8 @@ class State:
         left = (now - self._began) / self._kept * (total - self._kept)
         reporter = self.config.pluginmanager.getplugin("terminalreporter")
         if reporter is not None:
-            reporter.write_line(f" {self._kept} of {total} cells, about {left / 60:.0f} min left")
+            rest = f"{left / 60:.0f} min" if left > 90 else f"{left:.0f} s"
+            reporter.write_line(f" {self._kept} of {total} cells, about {rest} left")
 
     def _open_results(self) -> Writer:
         from portability import provenance
