@@ -32,6 +32,7 @@ HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.py"))
 FOLDER = os.environ.get("PORTABILITY_FAULTS", "")
 OTHERS = sorted(Path(FOLDER).glob("*.py")) if FOLDER else []
+KERNELS = sorted(p for p in (HERE.parents[1] / "kernels").glob("*.py") if "KernelCase(" in p.read_text())
 EVERY = "*"
 MARK = re.compile(r"# here: ([\w, -]+)")
 
@@ -134,6 +135,14 @@ def test_each_class_has_three() -> None:
     folders = {p.parent.name for p in FILES}
     assert len(folders - {"right"}) >= 27
     assert not [f for f in folders if sum(p.parent.name == f for p in FILES) < 3]
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
+def test_a_bundled_kernel_has_no_fault(path: Path, checker: Checker) -> None:
+    """No false alarm: nothing with an outcome, and no missing barrier, on a sample of each case at two dtypes."""
+    report = checker.check(path, only=["interpreter"])
+    assert not report.unreadable
+    assert not [f for f in report.faults if f.outcome is not None or f.code == "missing-barrier"], told(report)
 
 
 @pytest.mark.skipif(not OTHERS, reason="PORTABILITY_FAULTS names no folder of further files")
