@@ -102,7 +102,8 @@ class Trials:
             observation = self._observe(harness, cell, mutant=given)
             if observation.outcome is Outcome.PASS or not self._is_sound(harness, cell):
                 continue
-            state = State.INVALID if observation.outcome in INVALID else State.CAUGHT
+            invalid = observation.outcome in INVALID and observation.evidence is Evidence.INTERPRETED
+            state = State.INVALID if invalid else State.CAUGHT
             detail = (observation.detail.splitlines() or [""])[0]
             return Verdict(mutant, state, cell.id, observation.outcome.value, detail, tried)
         return Verdict(mutant, State.SURVIVED, cells=tried)
@@ -130,18 +131,28 @@ def _cells_by_case(harness: Harness) -> Mapping[str, Sequence[Cell]]:
     """The cells of the interpreter, of each case the quick one at its first dtype first.
 
     Every sample at the first dtype, and the quick one at the others: what a mistake does at one dtype, it does at all,
-    unless it is a mistake about dtypes.
+    unless it is a mistake about dtypes. Last comes one cell for a target of each compiler, since an interpreter takes
+    kernels that none of them does.
     """
     selection = Selection(samples=Samples.FULL, timing=False)
     found: dict[str, list[Cell]] = {}
     catalogue = harness.catalogue
+    compilers = {t.backend: t.id for t in catalogue.targets if t.evidence is Evidence.COMPILED}  # the last of each
+    compiled: dict[tuple[str, str], Cell] = {}
     for cell in catalogues.cells(catalogue, harness.matrix, selection, harness.adapters):
         if catalogue.target(cell).evidence is Evidence.INTERPRETED:
             found.setdefault(cell.kernel, []).append(cell)
-    return {name: _ranked(cells, catalogue.case(name)) for name, cells in found.items()}
+        elif cell.target in compilers.values() and cell.sample in _quick(catalogue.case(cell.kernel)):
+            compiled.setdefault((cell.kernel, cell.target), cell)
+    ranked = {name: _ranked(cells, catalogue.case(name)) for name, cells in found.items()}
+    return {n: cells + [c for (kernel, _), c in compiled.items() if kernel == n] for n, cells in ranked.items()}
+
+
+def _quick(case: CaseInfo) -> set[str]:
+    return {s.name for s in case.samples if s.quick}
 
 
 def _ranked(cells: Sequence[Cell], case: CaseInfo) -> list[Cell]:
-    quick, first = {s.name for s in case.samples if s.quick}, cells[0].dtype
+    quick, first = _quick(case), cells[0].dtype
     taken = [c for c in cells if c.dtype == first or c.sample in quick]
     return sorted(taken, key=lambda c: (catalogues.AS in c.sample, c.dtype != first, c.sample not in quick))
