@@ -215,7 +215,6 @@ HEAD = """\
 import os, signal, time
 import torch, triton, triton.language as tl
 
-
 @triton.jit
 def double(x_ptr, out_ptr, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -20,7 +20,6 @@ from portability.interpret import opened
 from portability.model import Evidence, Target
 
 
-
 class Fourth(Backend):
     name = "fourth"
     targets = ("fourth:1",)

@@ -23,7 +23,6 @@ import triton
 import triton.language as tl
 
 
-
 @triton.jit
 def kernel(x_ptr, out_ptr, scale, eps, M, N, stride_xm, stride_xn, BLOCK: tl.constexpr):
     """Text."""
