@@ -1,0 +1,266 @@
+"""Time the kernels against what users would take instead, on the device that is here.
+
+    python benchmarks/kernels.py [GROUP...] [--out results/kernels.json]
+    python benchmarks/kernels.py --show results/kernels.json [--update docs/speed.md]
+
+Needs a device to time. Each row is one piece of work: medians of single calls with the caches flushed before each (of
+graph replays below 50 µs), all of one row taken in turn in this run, so that ratios mean something where times drift.
+A ratio is the peer's time over ours: above 1 ours is faster. The ceiling is measured on the device in this run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from portability.timing import UNSTABLE, bench, device_lock, measure, quantiles
+
+BEGIN, END = "<!-- kernels -->", "<!-- end of kernels -->"
+CALLS = 2000  # of which the host's part is timed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("group", nargs="*", help="default: all of them")
+    parser.add_argument("--list", action="store_true", help="print the groups")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the figures as JSON")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="print the figures of that file instead of timing")
+    parser.add_argument("--update", type=Path, metavar="FILE", help="write the tables between the marks of this page")
+    parser.add_argument("--warmup", type=float, default=25.0, metavar="MS")
+    parser.add_argument("--rep", type=float, default=100.0, metavar="MS")
+    args = parser.parse_args()
+    if args.show:
+        made = json.loads(args.show.read_text(encoding="utf-8"))
+    else:
+        import torch
+
+        if not torch.cuda.is_available():
+            print("kernels: torch sees no GPU here; --show prints the figures of a file", file=sys.stderr)
+            return 2
+        made = _measure(args)
+        if args.out:
+            args.out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    text = render(made)
+    if args.update:
+        update(args.update, text)
+    print(text)
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------- measuring
+
+
+def _measure(args: argparse.Namespace) -> dict[str, Any]:
+    import torch
+    import triton
+    import works
+
+    from portability.accelerator import Accelerator
+
+    unknown = [g for g in args.group if g not in (*works.GROUPS, "overhead")]
+    if unknown or args.list:
+        raise SystemExit(f"kernels: groups are {', '.join((*works.GROUPS, 'overhead'))}; not {', '.join(unknown)}")
+    device = Accelerator(0)
+    rows: list[dict[str, Any]] = []
+    with device_lock(str(torch.cuda.get_device_properties(0).uuid), exclusive=True), torch.cuda.device(0):
+        for name in args.group or works.GROUPS:
+            if name == "overhead":
+                continue
+            began = time.perf_counter()
+            for work in works.GROUPS[name]():
+                rows.append(_row(device, work, args))
+                print(f"{rows[-1]['name']}: {_line(rows[-1])}", file=sys.stderr, flush=True)
+            gc.collect()
+            torch.cuda.empty_cache()
+            print(f"  {name}: {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+        host = overhead() if not args.group or "overhead" in args.group else []
+    return {
+        "device": torch.cuda.get_device_name(0),
+        "host": os.environ.get("PORTABILITY_HOST", ""),
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+        "python": platform.python_version(),
+        "warmup_ms": args.warmup,
+        "rep_ms": args.rep,
+        "copy_gbps": device.copy_rate() / 1e9,
+        "rows": rows,
+        "overhead": host,
+    }
+
+
+def _row(device: Any, work: Any, args: argparse.Namespace) -> dict[str, Any]:
+    """Return the figures of one work; a peer that this machine has not is named with the reason."""
+    timing = measure(device, work.ours, None, work.cost, args.warmup, args.rep)
+    row: dict[str, Any] = {
+        "name": work.name,
+        "group": work.group,
+        "ms": timing.median,
+        "p20": timing.p20,
+        "p80": timing.p80,
+        "method": timing.method,
+        "gbps": timing.gbps,
+        "tflops": timing.tflops,
+        "ceiling": timing.ceiling,
+        "ceiling_of": timing.ceiling_of,
+        "asked": dict(work.asked),
+        "peers": {name: _peer(device, call, args, timing.method) for name, call in work.peers.items()},
+    }
+    if work.memory:
+        row["peak_bytes"] = {"ours": _peak(work.ours)} | {name: _peak(call) for name, call in work.peers.items()}
+    return row
+
+
+def _peer(device: Any, call: Callable[[], Any], args: argparse.Namespace, method: str) -> dict[str, Any]:
+    """Time a peer in the way that ours was timed."""
+    try:
+        call()
+        samples = bench(device, call, args.warmup, args.rep, graph=method == "graph")
+    except Exception as error:  # a peer is another project's code: whatever it raises is why there is no figure
+        device.synchronize()
+        return {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]}
+    p20, median, p80 = quantiles(samples)
+    return {"ms": median, "p20": p20, "p80": p80}
+
+
+def _peak(call: Callable[[], Any]) -> int:
+    """Return the bytes that a call takes beside what was there before it."""
+    import torch
+
+    torch.cuda.synchronize()
+    gc.collect()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    call()
+    torch.cuda.synchronize()
+    return int(torch.cuda.max_memory_allocated() - before)
+
+
+def overhead() -> list[dict[str, Any]]:
+    """Return the host's microseconds a call of `kernel[grid]`, of the operator on it, and through autograd."""
+    import torch
+
+    from portability.kernel import blocks_for, cdiv
+    from portability.kernels import elementwise, softmax, vector_add
+
+    x, y = torch.randn(2, 4096, device="cuda")
+    out = torch.empty_like(x)
+    blocks = blocks_for("vector_add", x)
+    rows = torch.randn(8, 512, device="cuda")
+    leaf = rows.clone().requires_grad_()
+    grid = (cdiv(4096, blocks["BLOCK_SIZE"]),)
+    bare = _host_time(lambda: vector_add.add_kernel[grid](x, y, out, 4096, **blocks))
+    calls: dict[str, Callable[[], Any]] = {
+        "empty_like alone": lambda: torch.empty_like(x),
+        "vector_add.add": lambda: vector_add.add(x, y),
+        "elementwise.add": lambda: elementwise.add(x, y),
+        "softmax": lambda: softmax.softmax(rows),
+        "softmax, through autograd": lambda: softmax.softmax(leaf),
+    }
+    operation = getattr(torch.ops, "portability", None)
+    if operation is not None and hasattr(operation, "softmax"):
+        calls["softmax, through triton_op"] = lambda: operation.softmax(rows)
+    made = [{"call": "kernel[grid], bare", "us": bare, "over": 0.0}]
+    return made + [{"call": n, "us": (t := _host_time(c)), "over": t - bare} for n, c in calls.items()]
+
+
+def _host_time(call: Callable[[], Any]) -> float:
+    """Return the microseconds that the host spends in a call, the least of several series."""
+    import torch
+
+    found = []
+    for _ in range(5):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(CALLS):
+            call()
+        found.append((time.perf_counter() - start) / CALLS * 1e6)
+    return min(found)
+
+
+# ------------------------------------------------------------------------------------------------- rendering
+
+
+def ratios(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return what ours reaches of each peer (its time over ours) and of the ceiling."""
+    found = {name: peer["ms"] / row["ms"] for name, peer in row["peers"].items() if "ms" in peer}
+    return found | ({"ceiling": row["ceiling"]} if row.get("ceiling") else {})
+
+
+def short_of(row: Mapping[str, Any]) -> list[str]:
+    """Return what was asked of a row and is not reached, in words."""
+    reached = ratios(row)
+    return [
+        f"{reached[name]:.2f} of {least:g} asked against {name}" if name in reached else f"{name} was not timed"
+        for name, least in row["asked"].items()
+        if reached.get(name, 0.0) < least
+    ]
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    found = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios(row).items())
+    failed = "; ".join(f"{n}: {p['error']}" for n, p in row["peers"].items() if "error" in p)
+    rate = f"{row['tflops']:.0f} TFLOP/s" if row.get("tflops") else f"{row['gbps']:.0f} GB/s" if row["gbps"] else ""
+    return f"{row['ms']:.4f} ms {rate} {found} {failed}"
+
+
+def render(made: Mapping[str, Any]) -> str:
+    """Return the figures as Markdown."""
+    rows = [_cells(row) for row in made["rows"]]
+    heads = ("work", "ms", "spread", "rate", "of the ceiling", "peer's time over ours", "short of what is asked")
+    where = f"{made['device']}, torch {made['torch']}, Triton {made['triton']}; copy {made['copy_gbps']:.0f} GB/s."
+    parts = [where, "", tabulate(rows, headers=heads, tablefmt="github")]
+    for group in dict.fromkeys(r["group"] for r in made["rows"] if r["group"]):
+        parts += ["", _mean(group, [r for r in made["rows"] if r["group"] == group])]
+    peaks = [r for r in made["rows"] if r.get("peak_bytes")]
+    if peaks:
+        names = list(dict.fromkeys(n for r in peaks for n in r["peak_bytes"]))
+        lines = [(r["name"], *(f"{r['peak_bytes'].get(n, 0) / 1e6:.0f}" for n in names)) for r in peaks]
+        parts += ["", tabulate(lines, headers=("memory beside the operands, MB", *names), tablefmt="github")]
+    if made["overhead"]:
+        lines = [(o["call"], f"{o['us']:.1f}", f"{o['over']:+.1f}") for o in made["overhead"]]
+        parts += ["", tabulate(lines, headers=("host's part of a call", "µs", "over bare"), tablefmt="github")]
+    return "\n".join(parts) + "\n"
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    spread = (row["p80"] - row["p20"]) / row["ms"]
+    rate = f"{row['tflops']:.0f} TFLOP/s" if row.get("tflops") else f"{row['gbps']:.0f} GB/s" if row["gbps"] else ""
+    peers = ", ".join(f"{n} {p['ms'] / row['ms']:.2f}" for n, p in row["peers"].items() if "ms" in p)
+    ceiling = f"{row['ceiling']:.2f} of {row['ceiling_of']}" if row.get("ceiling") else ""
+    figure = f"{row['ms']:.4f}" if spread <= UNSTABLE else f"unstable, about {row['ms']:.3f}"
+    if row["method"] == "graph":
+        figure += " (replayed)"
+    return row["name"], figure, f"{spread:.0%}", rate, ceiling, peers, "; ".join(short_of(row))
+
+
+def _mean(group: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the geometric mean of a group's ratios to what is asked of it first."""
+    peer = next(iter(rows[0]["asked"]))
+    found = [ratios(r)[peer] for r in rows if peer in ratios(r)]
+    mean = math.exp(sum(map(math.log, found)) / len(found)) if found else math.nan
+    return f"Geometric mean of {len(found)} {group}: {mean:.3f} of {peer}."
+
+
+def update(page: Path, text: str) -> None:
+    """Write `text` between the marks of `page`. Raises `ValueError` where it has none."""
+    old = page.read_text(encoding="utf-8")
+    head, begin, rest = old.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page.name}: has not the marks {BEGIN} and {END}")
+    page.write_text(f"{head}{BEGIN}\n\n{text}\n{END}{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
