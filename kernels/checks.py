@@ -85,7 +85,10 @@ def check_last_stride(operator: str, **tensors: torch.Tensor | None) -> None:
 
 def differentiating(*tensors: torch.Tensor | None) -> bool:
     """Return whether autograd would follow an operation on the tensors: without it, an operator saves nothing."""
-    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    for t in tensors:  # a loop and not `any`: this is on the way of every call
+        if t is not None and t.requires_grad:
+            return torch.is_grad_enabled()
+    return False
 
 
 def rows_of(operator: str, name: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -106,5 +109,5 @@ def rows_of(operator: str, name: str, tensor: torch.Tensor) -> torch.Tensor:
 def check_no_gradient(operator: str, **tensors: torch.Tensor | None) -> None:
     """Raise `ValueError` where autograd would follow an operator without a backward: its result would look constant."""
     for name, t in tensors.items():
-        if differentiating(t):
+        if t is not None and t.requires_grad and torch.is_grad_enabled():
             raise ValueError(f"{operator}: {name} requires a gradient, which is not computed here; detach it")

@@ -19,7 +19,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from portability.kernel import Blocks, Cost, registered
+from portability.kernel import Blocks, Cost, forget_blocks, registered
 from portability.model import Evidence, Finding, Outcome, Resources, Target, Timing
 
 V = TypeVar("V")
@@ -337,10 +337,12 @@ _forced: list[tuple[str, str]] = []  # (backend, target) whose blocks operators 
 def blocks_of(backend: str, target: str) -> Iterator[None]:
     """Make operators that are called without blocks take those of `target` (inside an opened session)."""
     _forced.append((backend, target))
+    forget_blocks()
     try:
         yield
     finally:
         _forced.pop()
+        forget_blocks()
 
 
 def resolve(kernel: str, device: Any, dtype: str) -> Blocks:

@@ -270,7 +270,7 @@ def _at_size(sweep: Sweep, size: int, draw: Draw) -> Inputs:
     return sweep.inputs(draw, size)
 
 
-_resolver: Callable[[str, Any, str], Blocks] | None = None
+_resolved: dict[tuple[str, Any, Any], Blocks] = {}  # by kernel, device and dtype
 
 
 def blocks_for(kernel: str, tensor: torch.Tensor) -> Blocks:
@@ -278,15 +278,27 @@ def blocks_for(kernel: str, tensor: torch.Tensor) -> Blocks:
 
     Resolved once per kernel, device and dtype from the adapters' tables (see `portability.backend`).
     """
-    global _resolver  # noqa: PLW0603 - imported once, on the first use
-    if _resolver is None:
-        _resolver = importlib.import_module("portability.backend").resolve
-    return _resolver(kernel, tensor.device, str(tensor.dtype).removeprefix("torch."))
+    key = kernel, tensor.device, tensor.dtype
+    blocks = _resolved.get(key)
+    if blocks is None:
+        resolve = importlib.import_module("portability.backend").resolve
+        blocks = _resolved[key] = resolve(kernel, tensor.device, str(tensor.dtype).removeprefix("torch."))
+    return blocks
+
+
+def forget_blocks() -> None:
+    """Look blocks up again from now on: another target's are meant."""
+    _resolved.clear()
 
 
 def cdiv(a: int, b: int) -> int:
     """Return a / b rounded up, for positive b."""
     return -(-a // b)
+
+
+def powers_of_2(first: int, last: int) -> tuple[int, ...]:
+    """Return 2^first to 2^last, the sizes of a sweep."""
+    return tuple(1 << exponent for exponent in range(first, last + 1))
 
 
 def next_power_of_2(n: int) -> int:
