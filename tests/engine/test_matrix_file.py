@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from portability.expectations import disjoint, in_range
 from portability.matrix import (
@@ -24,6 +22,7 @@ from portability.matrix import (
     validate,
 )
 from portability.model import Cell, Evidence, Expectation, Observation, Outcome, Standing
+from tests.engine.drawn import given, st
 from tests.engine.fake_runs import CASES, TARGETS, cell, rule, seen
 
 TODAY = date(2026, 11, 3)

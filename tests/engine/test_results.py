@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import portability
 from portability.merge import merge, shown
@@ -35,6 +33,7 @@ from portability.results import (
 )
 from portability.schema import schema
 from portability.writer import Writer
+from tests.engine.drawn import given, st
 from tests.engine.fake_runs import cell, header, rule, run, seen, timing
 
 FULL = seen(

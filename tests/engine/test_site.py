@@ -17,8 +17,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from portability.cli import main
 from portability.merge import Merged, merge
@@ -32,6 +30,7 @@ from portability.site.page import SCRIPTS, render_page
 from portability.site.pictures import draw
 from portability.site.write import write_site
 from portability.table import Table, TableError
+from tests.engine.drawn import given, st
 from tests.engine.fake_runs import TARGETS, cell, header, merged, rule, run, seen
 from tests.engine.hostile import EVIL, evil_runs
 from tests.engine.many_cells import many

@@ -11,8 +11,6 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from portability.merge import merge
 from portability.model import (
@@ -33,6 +31,7 @@ from portability.results import Provenance, Selection, header_line, observation_
 from portability.table import PACKAGE, Square, Table, TableError, View, grid
 from portability.text import clean, escape
 from portability.times import duration, figures
+from tests.engine.drawn import given, st
 from tests.engine.fake_runs import CASES, TARGETS, cell, header, merged, rule, run, seen, timing
 
 RAN, NONE = Evidence.RAN, Evidence.NONE
