@@ -16,7 +16,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, cdiv, next_power_of_2
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, cdiv, next_power_of_2, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -296,6 +296,7 @@ CASES = [
         samples=(*COLUMNS, Sample("65536x4096", _matrix(65536, 4096), bench=True)),
         dtypes=("float32", "float16", "bfloat16"),
         cost=lambda x, out: Cost(x.numel() * x.element_size() + 4 * out.numel(), flops=x.numel()),
+        sweep=Sweep(powers_of_2(6, 16), lambda d, n: _matrix(n, 4096)(d), "rows of 4096"),
         deterministic=False,
     ),
     KernelCase(
@@ -338,5 +339,6 @@ CASES = [
         ),
         dtypes=("float32", "float16", "bfloat16"),
         cost=lambda x, y: Cost(2 * x.numel() * x.element_size(), flops=3 * x.numel()),
+        sweep=Sweep(powers_of_2(6, 16), lambda d, n: _matrix(4096, n)(d), "columns of 4096 rows"),
     ),
 ]

@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -143,6 +143,7 @@ _SHARED = {
     ),
     "dtypes": ("float32", "float16", "bfloat16"),
     "cost": lambda x, w, out: Cost((2 * x.numel() + w.numel()) * x.element_size(), flops=2 * x.numel() * w.shape[1]),
+    "sweep": Sweep(powers_of_2(6, 13), lambda d, n: _operands(8, n, 4096, 4)(d), "times of 8 x 4096 channels, 4 taps"),
     "blocks": Blocks(BLOCK_T=16, BLOCK_C=64, num_warps=4),
     "space": {"BLOCK_T": (8, 16, 32, 64), "BLOCK_C": (32, 64, 128), "num_warps": (2, 4, 8)},
 }

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -276,13 +276,13 @@ SAMPLES = (
 )
 
 
-def _with_lse(sample: Sample) -> Sample:
-    def inputs(d):
-        logits, target, *options = sample.inputs(d)
-        lse = torch.logsumexp(logits.float(), dim=1)
-        return d.normal(logits.shape[0], dtype=torch.float32), logits, target, lse, *options
+def _and_lse(d: Draw, logits, target, *options):
+    lse = torch.logsumexp(logits.float(), dim=1)
+    return d.normal(logits.shape[0], dtype=torch.float32), logits, target, lse, *options
 
-    return Sample(sample.name, inputs, bench=sample.bench, quick=sample.quick)
+
+def _with_lse(sample: Sample) -> Sample:
+    return Sample(sample.name, lambda d: _and_lse(d, *sample.inputs(d)), bench=sample.bench, quick=sample.quick)
 
 
 def _cost(*operands):
@@ -302,6 +302,7 @@ CASES = [
         samples=SAMPLES,
         dtypes=("float32", "float16", "bfloat16"),
         cost=_cost,
+        sweep=Sweep(powers_of_2(8, 16), lambda d, n: _operands(4096, n)(d), "classes of 4096 rows"),
         blocks=Blocks(BLOCK_V=2048, num_warps=8),
         space={"BLOCK_V": (512, 1024, 2048, 4096, 8192), "num_warps": (4, 8, 16)},
     ),
@@ -314,6 +315,7 @@ CASES = [
         samples=[_with_lse(s) for s in SAMPLES],
         dtypes=("float32", "float16", "bfloat16"),
         cost=_cost,
+        sweep=Sweep(powers_of_2(8, 16), lambda d, n: _and_lse(d, *_operands(4096, n)(d)), "classes of 4096 rows"),
         blocks=Blocks(BLOCK_V=2048, num_warps=8),
         space={"BLOCK_V": (512, 1024, 2048, 4096, 8192), "num_warps": (4, 8, 16)},
     ),

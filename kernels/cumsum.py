@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import check_dtype, check_no_gradient, rows_of
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
@@ -136,6 +136,7 @@ CASE = KernelCase(
     ),
     dtypes=("float32", "float16", "bfloat16", "float64", "int8", "int32", "int64", "uint8"),
     cost=lambda x, out: Cost(x.numel() * x.element_size() + out.numel() * out.element_size(), flops=x.numel()),
+    sweep=Sweep(powers_of_2(10, 26), lambda d, n: _operand(1, n)(d), "elements of one row"),
     blocks=Blocks(BLOCK_N=1024, BLOCK_S=64, num_warps=4),
     space={"BLOCK_N": (256, 512, 1024, 2048, 4096), "BLOCK_S": (64, 256, 1024), "num_warps": (2, 4, 8)},
 )

@@ -14,7 +14,18 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
+from portability.kernel import (
+    Blocks,
+    Cost,
+    Draw,
+    KernelCase,
+    Sample,
+    Sweep,
+    blocks_for,
+    cdiv,
+    next_power_of_2,
+    powers_of_2,
+)
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -209,10 +220,27 @@ def _operands(lengths, heads, kv_heads, head_dim, page=16, scale=None, copies=1)
     def inputs(d: Draw):
         n = lengths(d) if callable(lengths) else lengths
         table, n_pages = shuffled_table(d, n, page)
-        k, v = (d.normal(n_pages // copies, page, kv_heads, head_dim).repeat(copies, 1, 1, 1) for _ in range(2))
+        k, v = (d.normal(cdiv(n_pages, copies), page, kv_heads, head_dim).repeat(copies, 1, 1, 1) for _ in range(2))
+        for pages in (k, v):
+            _leave_unwritten(pages, table, n)
         return d.normal(len(n), heads, head_dim), k, v, table, torch.tensor(n, dtype=torch.int32), scale
 
     return inputs
+
+
+def _leave_unwritten(pages, table, lengths):
+    """Put NaN into the slots behind each sequence's last token: nobody has written there, so anything may be."""
+    slots = torch.arange(table.shape[1] * pages.shape[1]).view(table.shape[1], -1, 1, 1)
+    for row, n in zip(table.long(), lengths, strict=True):
+        pages[row] = pages[row].where(slots < n, float("nan"))
+
+
+def _more_splits_than_a_block(d: Draw):
+    return _operands((d.blocks["SPLIT"] * d.blocks["BLOCK_S"] + 1,), 1, 1, 16)(d)
+
+
+def _of_length(d: Draw, n):
+    return _operands((n,) * 16, 32, 8, 128, copies=16)(d)
 
 
 def _around_a_split(d: Draw):
@@ -233,30 +261,31 @@ def _cost(q, k_pages, _v_pages, _table, lengths, _scale, out):
     return Cost((read + q.numel() + out.numel()) * q.element_size(), flops=4 * tokens * q.shape[1] * q.shape[2])
 
 
-CASES = [
-    KernelCase(
-        name="decode_attention",
-        operator=decode_attention,
-        launch=launch_decode_attention,
-        reference=decode_attention_reference,
-        terms=decode_attention_terms,
-        samples=(
-            Sample("1x1-d1", _operands((1,), 1, 1, 1)),
-            Sample("33.7.0-h6.2-d40-page8", _operands((33, 7, 0), 6, 2, 40, page=8, scale=0.3), quick=True),
-            Sample("64.48-h4.4-d64", _operands((64, 48), 4, 4, 64)),
-            Sample("around-a-split-h2.1-d16", _operands(_around_a_split, 2, 1, 16)),
-            Sample("70-h20.1-d80", _operands((70,), 20, 1, 80)),  # more heads share keys than a small block holds
-            Sample("19.40-h2.2-d32-packed", _packed_pages),
-            Sample("16x8192-h32.8-d128", _operands((8192,) * 16, 32, 8, 128, copies=19), bench=True),
-        ),
-        dtypes=("float32", "float16", "bfloat16"),
-        cost=_cost,
-        blocks=Blocks(SPLIT=256, BLOCK_N=32, BLOCK_S=16, num_warps=4, num_stages=1),
-        space={
-            "SPLIT": (128, 256, 512, 1024),
-            "BLOCK_N": (16, 32, 64, 128),
-            "num_warps": (2, 4, 8),
-            "num_stages": (1, 2, 3),
-        },
+CASE = KernelCase(
+    name="decode_attention",
+    operator=decode_attention,
+    launch=launch_decode_attention,
+    reference=decode_attention_reference,
+    terms=decode_attention_terms,
+    samples=(
+        Sample("1x1-d1", _operands((1,), 1, 1, 1)),
+        Sample("33.7.0-h6.2-d40-page8", _operands((33, 7, 0), 6, 2, 40, page=8, scale=0.3), quick=True),
+        Sample("64.48-h4.4-d64", _operands((64, 48), 4, 4, 64)),
+        Sample("around-a-split-h2.1-d16", _operands(_around_a_split, 2, 1, 16)),
+        Sample("more-splits-than-a-block-h1.1-d16", _more_splits_than_a_block),
+        Sample("40.9-h4.2-d24-large-scores", _operands((40, 9), 4, 2, 24, scale=30.0)),  # exp overflows unshifted
+        Sample("70-h20.1-d80", _operands((70,), 20, 1, 80)),  # more heads share keys than a small block holds
+        Sample("19.40-h2.2-d32-packed", _packed_pages),
+        Sample("16x8192-h32.8-d128", _operands((8192,) * 16, 32, 8, 128, copies=19), bench=True),
     ),
-]
+    dtypes=("float32", "float16", "bfloat16"),
+    cost=_cost,
+    sweep=Sweep(powers_of_2(8, 15), _of_length, "tokens of 16 sequences, 32 heads on 8 of keys"),
+    blocks=Blocks(SPLIT=256, BLOCK_N=32, BLOCK_S=16, num_warps=4, num_stages=1),
+    space={
+        "SPLIT": (128, 256, 512, 1024),
+        "BLOCK_N": (16, 32, 64, 128),
+        "num_warps": (2, 4, 8),
+        "num_stages": (1, 2, 3),
+    },
+)

@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional
 from torch.profiler import record_function
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, powers_of_2
 from portability.kernels.checks import check_device, check_dtype, check_shape
 from portability.kernels.elementwise import add
 from portability.kernels.flash_attention import flash_attention
@@ -255,6 +255,7 @@ CASES = [
         ),
         dtypes=("float32", "float16", "bfloat16"),
         cost=_cost,
+        sweep=Sweep(powers_of_2(7, 13), lambda d, n: _forward(1, n, 4096, 32, 16384)(d), "tokens, 32 heads of 128"),
     ),
     KernelCase(
         name="decoder_layer_train",

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import FLOATS, check_contiguous, check_dtype, differentiating
 
 
@@ -133,6 +133,7 @@ _SHARED = {
     "dtypes": ("float32", "float16", "bfloat16"),
     "torch": lambda x, p, _seed: torch.nn.functional.dropout(x, p),
     "cost": lambda x, _p, _seed, out: Cost(bytes=(x.numel() + out.numel()) * x.element_size()),
+    "sweep": Sweep(powers_of_2(12, 26), lambda d, n: _operand(n)(d)),
     "space": {"BLOCK_SIZE": (256, 512, 1024, 2048, 4096), "num_warps": (2, 4, 8)},
 }
 

@@ -12,7 +12,18 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
+from portability.kernel import (
+    Blocks,
+    Cost,
+    Draw,
+    KernelCase,
+    Sample,
+    Sweep,
+    blocks_for,
+    cdiv,
+    next_power_of_2,
+    powers_of_2,
+)
 from portability.kernels.checks import (
     FLOATS,
     check_device,
@@ -337,6 +348,7 @@ CASES = [
             Sample("8192x8192-transposed", lambda draw: (draw.normal(8192, 8192).T, draw.normal(8192, 8192)),
                    bench=True, dtypes=("float32", "float16")),
         ),
+        sweep=Sweep(powers_of_2(4, 15), lambda draw, n: _pair((n, 4096), (4096,))(draw), "rows of 4096"),
     ),
     _case(
         "div", div, reference=torch.div, terms=lambda x, y: (x / y).abs(), dtypes=BINARY["div"],
@@ -377,5 +389,6 @@ CASES = [
             Sample("33x70-transposed", lambda draw: (draw.transposed(draw.normal(33, 70)),), quick=True),
             Sample("folded", _folded, bench=True, dtypes=("int8",)),
         ),
+        sweep=Sweep(powers_of_2(8, 14), lambda draw, n: (draw.normal(n, n).T,), "rows and columns, transposed"),
     ),
 ]  # fmt: skip

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -182,6 +182,10 @@ def _no_row(d: Draw):
     return d.normal(6, 32), torch.tensor([-1, 5, 6, 0, 100]), None
 
 
+def _dout_of(d: Draw, n):
+    return d.normal(n, 4096), d.integers(n, low=0, high=32000, dtype=torch.int64), 32000, None
+
+
 def _past_a_block(d: Draw) -> int:
     return d.blocks["BLOCK_D"] + 1
 
@@ -220,6 +224,7 @@ CASES = [
         samples=(*SAMPLES, Sample("9x33-ids12-transposed", _strided)),
         dtypes=("float32", "float16", "bfloat16"),
         cost=lambda _w, ids, _p, out: Cost(2 * out.numel() * out.element_size() + ids.numel() * ids.element_size()),
+        sweep=Sweep(powers_of_2(6, 15), lambda d, n: _operands(32000, 4096, n)(d), "ids, 32000 rows of 4096"),
         blocks=Blocks(BLOCK_D=1024, num_warps=4),
         space={"BLOCK_D": (256, 512, 1024, 2048, 4096), "num_warps": (1, 2, 4, 8)},
     ),
@@ -231,6 +236,7 @@ CASES = [
         samples=[_backward(s) for s in SAMPLES],
         dtypes=("float32", "float16", "bfloat16"),
         cost=lambda dout, _ids, _v, _p, dweight: Cost((dout.numel() + dweight.numel()) * dout.element_size()),
+        sweep=Sweep(powers_of_2(6, 15), _dout_of, "ids, 32000 rows of 4096"),
         blocks=Blocks(BLOCK_T=16, BLOCK_D=256, num_warps=4),
         space={"BLOCK_T": (4, 8, 16, 32), "BLOCK_D": (64, 128, 256, 512), "num_warps": (2, 4, 8)},
     ),

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Cost, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.attention import (
     attention_of_head,
     check_attention,
@@ -193,6 +193,10 @@ def _torch(q, k, v, causal, scale):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, enable_gqa=True)
 
 
+def _of_length(draw: Draw, n):
+    return qkv(4, n, n, 32, 32, 128, causal=True)(draw)
+
+
 def _cost(q, k, v, causal, scale, out, lse):
     flops = 4 * q.numel() * k.shape[1] * (0.5 if causal else 1.0)
     return Cost(sum(t.nbytes for t in (q, k, v, out, lse)), flops, named(q.dtype))
@@ -233,4 +237,5 @@ CASE = KernelCase(
     blocks=Blocks(BLOCK_M=64, BLOCK_N=32, num_warps=4, num_stages=2),
     space={"BLOCK_M": (32, 64, 128), "BLOCK_N": (32, 64, 128), "num_warps": (4, 8), "num_stages": (1, 2, 3)},
     cost=_cost,
+    sweep=Sweep(powers_of_2(7, 13), _of_length, "tokens of 4 sequences, causal, 32 heads of 128"),
 )

@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.attention import attention_of_head, check_attention, fit_head, heads_first, load_rows, qkv
 from portability.kernels.checks import FLOATS, check_contiguous, check_device, check_dtype, check_shape, named
 
@@ -291,13 +291,13 @@ def _saved(operands):
     return inputs
 
 
-def _long(D, causal):
+def _long(D, causal, n=4096):
     """As long as models train, for timing: `out` and `lse` are of the right size, and not those of q, k and v."""
 
     def inputs(draw: Draw):
-        q, k, v, causal_, scale = qkv(4, 4096, 4096, 32, 32, D, causal)(draw)
-        lse = torch.full((4, 32, 4096), math.log(4096) + 0.5)
-        return draw.normal(*q.shape), q, k, v, draw.normal(*q.shape, scale=1 / 64), lse, causal_, scale
+        q, k, v, causal_, scale = qkv(4, n, n, 32, 32, D, causal)(draw)
+        lse = torch.full((4, 32, n), math.log(n) + 0.5)
+        return draw.normal(*q.shape), q, k, v, draw.normal(*q.shape, scale=n**-0.5), lse, causal_, scale
 
     return inputs
 
@@ -336,4 +336,7 @@ CASE = KernelCase(
     blocks=Blocks(HELD=64, STEP=32, num_warps=4, num_stages=2),
     space={"HELD": (32, 64, 128), "STEP": (16, 32, 64, 128), "num_warps": (4, 8), "num_stages": (1, 2, 3)},
     cost=_cost,
+    sweep=Sweep(
+        powers_of_2(7, 13), lambda draw, n: _long(128, True, n)(draw), "tokens of 4 sequences, causal, 32 heads of 128"
+    ),
 )

@@ -11,7 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import check_device, check_dtype, check_shape, named
 
 FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
@@ -37,9 +37,9 @@ def float8_matmul_kernel(
         q = tl.load(q_ptrs, mask=(k < K)[:, None] & in_cols, other=0.0)
         partial = tl.dot(x, q)
         group = k0 // SCALED
-        x_scale = tl.load(x_scales_ptr + rows * stride_xsm + group * stride_xsg, mask=rows < M, other=0.0)
+        x_scale = tl.load(x_scales_ptr + rows * stride_xsm + group * stride_xsg, mask=rows < M)
         w_scale_ptrs = w_scales_ptr + group * stride_wsg + (cols // SCALED) * stride_wsn
-        w_scale = tl.load(w_scale_ptrs, mask=cols < N, other=0.0)
+        w_scale = tl.load(w_scale_ptrs, mask=cols < N)
         acc += x_scale[:, None] * w_scale[None, :] * partial
     out_ptrs = out_ptr + rows[:, None] * stride_om + cols[None, :]
     tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=in_rows & in_cols)
@@ -128,6 +128,7 @@ CASE = KernelCase(
     ),
     dtypes=("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"),
     cost=_cost,
+    sweep=Sweep(powers_of_2(4, 13), lambda d, n: _float8(n, 7168, 2048)(d), "rows of x, by 2048 x 7168 weights"),
     blocks=Blocks(BLOCK_M=64, BLOCK_N=64, BLOCK_K=64, num_warps=4, num_stages=2),
     space={
         "BLOCK_M": (16, 32, 64, 128),

@@ -10,7 +10,18 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
+from portability.kernel import (
+    Blocks,
+    Cost,
+    Draw,
+    KernelCase,
+    Sample,
+    Sweep,
+    blocks_for,
+    cdiv,
+    next_power_of_2,
+    powers_of_2,
+)
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -154,6 +165,7 @@ CASE = KernelCase(
     samples=SAMPLES,
     dtypes=("float32", "float16", "bfloat16"),
     cost=_cost,
+    sweep=Sweep(powers_of_2(3, 11), lambda d, n: _operands((n,) * 16, 4096, 1536)(d), "rows of each of 16 groups"),
     blocks=Blocks(BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, num_warps=4, num_stages=2),
     space={
         "BLOCK_M": (16, 32, 64, 128),

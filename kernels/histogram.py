@@ -8,7 +8,18 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
+from portability.kernel import (
+    Blocks,
+    Cost,
+    Draw,
+    KernelCase,
+    Sample,
+    Sweep,
+    blocks_for,
+    cdiv,
+    next_power_of_2,
+    powers_of_2,
+)
 from portability.kernels.checks import check_contiguous, check_dtype
 
 INTEGERS = (torch.int32, torch.int64, torch.int16, torch.int8, torch.uint8)
@@ -89,6 +100,7 @@ CASE = KernelCase(
     dtypes=("int32", "int64", "int16", "int8", "uint8"),
     torch=lambda x, bins: torch.bincount(x.flatten(), minlength=bins),
     cost=lambda x, _bins, counts: Cost(x.numel() * x.element_size() + counts.numel() * 4),
+    sweep=Sweep(powers_of_2(12, 26), lambda d, n: _operands(256, n)(d)),
     blocks=Blocks(BLOCK_SIZE=1024, ROUNDS=8, num_warps=4),
     space={"BLOCK_SIZE": (512, 1024, 2048, 4096), "ROUNDS": (1, 4, 8, 16), "num_warps": (4, 8)},
 )

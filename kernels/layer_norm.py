@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -222,4 +222,5 @@ CASE = KernelCase(
         "num_stages": (1, 2, 3),
     },
     cost=lambda x, weight, bias, eps, y, mean, rstd: Cost(x.nbytes + y.nbytes, 8 * x.numel()),
+    sweep=Sweep(powers_of_2(6, 15), lambda draw, n: _with_affine(normal_rows(4096, n))(draw), "columns of 4096 rows"),
 )

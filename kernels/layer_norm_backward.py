@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -234,4 +234,5 @@ CASE = KernelCase(
         "num_warps": (4, 8, 16),
     },
     cost=lambda dy, x, *rest: Cost(3 * x.nbytes, 16 * x.numel()),
+    sweep=Sweep(powers_of_2(6, 15), lambda draw, n: _gradient_of(normal_rows(4096, n))(draw), "columns of 4096 rows"),
 )

@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -166,6 +166,7 @@ def _case(name, operator, launch, **more):
             Sample("8192x1024x4096", _layer(8192, 1024, N=4096), bench=True, dtypes=("float16", "bfloat16")),
         ),
         cost=_cost,
+        sweep=Sweep(powers_of_2(4, 14), lambda draw, n: _layer(n, 1024, N=4096)(draw), "rows of 1024, 4096 wide after"),
         **more,
     )
 

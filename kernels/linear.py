@@ -8,7 +8,7 @@ With z = x @ weightᵀ + bias and dz the gradient of z, those of the operands ar
 import torch
 from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Draw, KernelCase, Sample, blocks_for
+from portability.kernel import Blocks, Draw, KernelCase, Sample, Sweep, blocks_for, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -134,4 +134,5 @@ CASE = KernelCase(
     blocks=PRODUCTS[0].blocks,
     space=PRODUCTS[0].space,
     cost=_cost,
+    sweep=Sweep(powers_of_2(7, 13), lambda draw, n: _layer("gelu", n, n, N=n)(draw), "rows and columns of each matrix"),
 )

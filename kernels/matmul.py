@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_device,
@@ -191,6 +191,7 @@ def _case(name, operator, samples, blocks):
             "num_stages": (2, 3, 4),
         },
         cost=product_cost,
+        sweep=Sweep(powers_of_2(7, 13), lambda draw, n: _pair(n, n, n)(draw), "rows and columns of each matrix"),
     )
 
 

@@ -15,7 +15,18 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv, next_power_of_2
+from portability.kernel import (
+    Blocks,
+    Cost,
+    Draw,
+    KernelCase,
+    Sample,
+    Sweep,
+    blocks_for,
+    cdiv,
+    next_power_of_2,
+    powers_of_2,
+)
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -273,6 +284,8 @@ def _operands(lengths, heads, D, P, R, V, scale=None, transposed=False, tokens=N
         n = lengths(d) if callable(lengths) else lengths
         q, q_rope = d.normal(len(n), heads, D), d.normal(len(n), heads, P)
         cache = d.normal(len(n), tokens or max(n) + 1, R + P)
+        for row, used in zip(cache, n, strict=True):
+            row[used:] = float("nan")  # nobody has written there, so anything may be
         w_uk, w_uv = d.normal(heads, D, R, scale=R**-0.5), d.normal(heads, R, V, scale=R**-0.5)
         if transposed:
             w_uk, w_uv = d.transposed(w_uk), d.transposed(w_uv)
@@ -284,6 +297,10 @@ def _operands(lengths, heads, D, P, R, V, scale=None, transposed=False, tokens=N
 def _around_a_split(d: Draw):
     n = d.blocks["SPLIT"]
     return n - 1, n, n + 1, 0
+
+
+def _of_length(d: Draw, n):
+    return _operands((n,) * 16, 128, 128, 64, 512, 128, tokens=n)(d)
 
 
 def _cost(q, q_rope, cache, w_uk, w_uv, lengths, _scale, out):
@@ -304,6 +321,7 @@ CASE = KernelCase(
         Sample("33.7.0-h5-20.6.40.24", _operands((33, 7, 0), 5, 20, 6, 40, 24, scale=0.2), quick=True),
         Sample("64.48-h16-32.16.64.32", _operands((64, 48), 16, 32, 16, 64, 32)),
         Sample("around-a-split-h17-16.8.32.16", _operands(_around_a_split, 17, 16, 8, 32, 16)),
+        Sample("40.9-h2-16.8.24.16-large-scores", _operands((40, 9), 2, 16, 8, 24, 16, scale=30.0)),
         Sample("9.20-h4-32.16.48.80-transposed", _operands((9, 20), 4, 32, 16, 48, 80, transposed=True)),
         Sample("35-h4-128.64.512.128", _operands((35,), 4, 128, 64, 512, 128)),  # DeepSeek's own sizes
         Sample(
@@ -315,6 +333,7 @@ CASE = KernelCase(
     ),
     dtypes=("float32", "float16", "bfloat16"),
     cost=_cost,
+    sweep=Sweep(powers_of_2(8, 14), _of_length, "tokens of 16 sequences, 128 heads"),
     blocks=Blocks(SPLIT=256, BLOCK_H=16, BLOCK_N=16, BLOCK_K=64, num_warps=4, num_stages=1),
     space={
         "SPLIT": (128, 256, 512, 1024),

@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -49,7 +49,7 @@ def int4_matmul_kernel(
         q_high = ((packed >> 4).to(tl.int8) - 8).to(x_low.dtype)
         partial = tl.dot(x_low, q_low, input_precision="ieee")
         partial = tl.dot(x_high, q_high, partial, input_precision="ieee")
-        scale = tl.load(scales_ptr + group * stride_sg + cols, mask=cols < N, other=0.0).to(tl.float32)
+        scale = tl.load(scales_ptr + group * stride_sg + cols, mask=cols < N).to(tl.float32)
         acc += scale[None, :] * partial
     out_ptrs = out_ptr + rows[:, None] * stride_om + cols[None, :]
     tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=in_rows & in_cols)
@@ -74,7 +74,7 @@ def int8_matmul_kernel(
         q = tl.load(q_ptrs, mask=(k < K)[:, None] & in_cols, other=0).to(x.dtype)
         partial = tl.dot(x, q, input_precision="ieee")
         scale_ptrs = scales_ptr + (k0 // group_size) * stride_sg + cols
-        acc += tl.load(scale_ptrs, mask=cols < N, other=0.0).to(tl.float32)[None, :] * partial
+        acc += tl.load(scale_ptrs, mask=cols < N).to(tl.float32)[None, :] * partial
     out_ptrs = out_ptr + rows[:, None] * stride_om + cols[None, :]
     tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=in_rows & in_cols)
 
@@ -243,6 +243,7 @@ SPACE = {
     "num_warps": (4, 8),
     "num_stages": (2, 3, 4),
 }
+SWEPT_ROWS = "rows of x, by 4096 x 14336 weights"  # from one token to a prompt
 
 CASES = [
     KernelCase(
@@ -262,6 +263,7 @@ CASES = [
         ),
         dtypes=("float32", "float16", "bfloat16"),
         cost=_cost,
+        sweep=Sweep(powers_of_2(0, 12), lambda d, n: _int4(n, 14336, 4096, 128)(d), SWEPT_ROWS),
         blocks=BLOCKS,
         space=SPACE,
     ),
@@ -282,6 +284,7 @@ CASES = [
         ),
         dtypes=("float32", "float16", "bfloat16"),
         cost=_cost,
+        sweep=Sweep(powers_of_2(0, 12), lambda d, n: _int8(n, 14336, 4096)(d), SWEPT_ROWS),
         blocks=BLOCKS,
         space=SPACE,
     ),

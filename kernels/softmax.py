@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_device,
@@ -255,6 +255,7 @@ FORWARD = KernelCase(
         "num_stages": (1, 2, 3),
     },
     cost=lambda x, y: Cost(bytes=x.nbytes + y.nbytes, flops=5 * x.numel()),
+    sweep=Sweep(powers_of_2(6, 16), lambda draw, n: (draw.normal(4096, n),), "columns of 4096 rows"),
 )
 
 BACKWARD = KernelCase(
@@ -278,6 +279,7 @@ BACKWARD = KernelCase(
     blocks=FORWARD.blocks,
     space=FORWARD.space,
     cost=lambda y, dy, dx: Cost(bytes=y.nbytes + dy.nbytes + dx.nbytes, flops=4 * y.numel()),
+    sweep=Sweep(powers_of_2(6, 15), lambda draw, n: _probabilities(4096, n)(draw), "columns of 4096 rows"),
 )
 
 CASES = [FORWARD, BACKWARD]

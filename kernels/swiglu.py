@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape, differentiating, rows_of
 
 
@@ -174,6 +174,7 @@ CASES = [
         samples=SAMPLES,
         dtypes=("float32", "float16", "bfloat16"),
         cost=_cost,
+        sweep=Sweep(powers_of_2(4, 13), lambda d, n: _operands(2, n, 14336)(d), "rows of 14336"),
         blocks=Blocks(BLOCK_N=1024, num_warps=4),
         space={"BLOCK_N": (256, 512, 1024, 2048, 4096), "num_warps": (2, 4, 8)},
     ),
@@ -185,6 +186,7 @@ CASES = [
         samples=[_with_dout(s) for s in SAMPLES],
         dtypes=("float32", "float16", "bfloat16"),
         cost=_cost,
+        sweep=Sweep(powers_of_2(4, 13), lambda d, n: _operands(3, n, 14336)(d), "rows of 14336"),
         blocks=Blocks(BLOCK_N=1024, num_warps=4),
         space={"BLOCK_N": (256, 512, 1024, 2048, 4096), "num_warps": (2, 4, 8)},
     ),

@@ -10,7 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, next_power_of_2
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, next_power_of_2, powers_of_2
 from portability.kernels.checks import FLOATS, check_dtype, check_no_gradient, rows_of
 
 MOST = 128  # a sorting network is unrolled: it grows with the square of log k
@@ -128,6 +128,7 @@ CASE = KernelCase(
     cost=lambda x, _k, values, places: Cost(
         x.numel() * x.element_size() + values.numel() * values.element_size() + places.numel() * 8
     ),
+    sweep=Sweep(powers_of_2(8, 16), lambda d, n: _operands(64, 4096, n)(d), "columns of 4096 rows, 64 taken"),
     blocks=Blocks(BLOCK_N=256, num_warps=4),
     space={"BLOCK_N": (128, 256, 512, 1024), "num_warps": (1, 2, 4, 8)},
 )

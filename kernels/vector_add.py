@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, blocks_for, cdiv
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.checks import (
     check_contiguous,
     check_device,
@@ -95,4 +95,5 @@ CASE = KernelCase(
     blocks=Blocks(BLOCK_SIZE=1024, num_warps=4),
     space={"BLOCK_SIZE": (256, 512, 1024, 2048, 4096), "num_warps": (1, 2, 4, 8)},
     cost=lambda *tensors: Cost(bytes=sum(t.nbytes for t in tensors), flops=tensors[0].numel()),
+    sweep=Sweep(powers_of_2(12, 28), lambda draw, n: _pair(n)(draw)),
 )
