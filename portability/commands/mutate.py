@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from portability.kernel import KernelCase
     from portability.matrix import Matrix
+    from portability.mutation.journal import Journal
+    from portability.mutation.report import Equivalents
     from portability.mutation.trial import Task, Verdict
 
 
@@ -34,9 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--every", action="store_true", help="list every mutant, with the cell that caught it")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the score between the markers of a README")
+    parser.add_argument(
+        "--update", type=Path, action="append", default=[], metavar="FILE",
+        help="write the score between the markers <!-- mutation --> of a page, and what was told of each file between "
+        "<!-- mutants --> (repeatable)",
+    )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="list the mutants and run none")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="keep verdicts in a file, and take what is in it")
+    parser.add_argument(
+        "--results", type=Path, metavar="FILE", help="keep verdicts in a file; a mutant that is caught there is not run"
+    )
     parser.add_argument(
         "--budget", type=float, default=300.0, metavar="S", help="seconds that one mutant is tried (default: 300)"
     )
@@ -49,6 +57,8 @@ def main(args: argparse.Namespace) -> int:
     from portability.kernel import discover
     from portability.matrix import Matrix, read_matrix
     from portability.mutation import report
+    from portability.mutation.journal import Journal, entry_of
+    from portability.mutation.trial import State
     from portability.plugin import find_matrix
 
     path = args.matrix or find_matrix(Path.cwd())
@@ -64,14 +74,19 @@ def main(args: argparse.Namespace) -> int:
         print("\n".join(t.mutant.name for t in tasks))
         return 0
     equivalents = report.Equivalents(sorted({t.mutant.file.parent for t in tasks}))
-    verdicts = list(_verdicts(tasks, equivalents, args, matrix))
-    unused = equivalents.unused({t.mutant.file.name for t in tasks}) if not args.kind and not args.kernels else []
-    print(report.json_text(verdicts) if args.json else report.text(verdicts, args.every), end="")
+    journal = Journal(args.results)
+    verdicts = list(_verdicts(tasks, equivalents, journal, args, matrix))
+    unused: list[str] = []
+    if not args.kind and not args.kernels:
+        unused = equivalents.unused({t.mutant.file.name for t in tasks})
+        journal.replace(sorted(verdicts, key=lambda v: (v.mutant.file.name, v.mutant.line, v.mutant.name)))
+    entries = [entry_of(v) for v in verdicts]
+    print(report.json_text(entries) if args.json else report.text(entries, args.every), end="")
     for line in unused:
         print(line, file=sys.stderr)
-    if args.write:
-        args.write.write_text(report.embedded(args.write.read_text(), report.block(verdicts), str(args.write)))
-    return int(bool(unused) or any(v.state.value == "survived" for v in verdicts))
+    for page in args.update:
+        page.write_text(report.embedded(page.read_text(), report.blocks(entries), str(page)))
+    return int(bool(unused) or any(v.state is State.SURVIVED for v in verdicts))
 
 
 def _named(patterns: Sequence[str], name: str) -> bool:
@@ -91,16 +106,12 @@ def _tasks(cases: Sequence[KernelCase], modules: Mapping[str, str]) -> Iterator[
 
 
 def _verdicts(
-    tasks: Sequence[Task], equivalents: object, args: argparse.Namespace, matrix: Matrix
+    tasks: Sequence[Task], equivalents: Equivalents, journal: Journal, args: argparse.Namespace, matrix: Matrix
 ) -> Iterator[Verdict]:
     """Yield a verdict for each mutant; those that are argued or known are not run."""
-    from portability.mutation.journal import Journal
-    from portability.mutation.report import Equivalents
     from portability.mutation.trial import State, Trials, Verdict
     from portability.pool import temporary_folder
 
-    assert isinstance(equivalents, Equivalents)
-    journal = Journal(args.results)
     waiting = []
     for task in tasks:
         reason = equivalents.reason(task.mutant)

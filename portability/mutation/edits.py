@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import copy
+import hashlib
 import itertools
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +60,25 @@ class Mutant:
     nth: int  # of those with one function, kind and code before
     source: str
 
+    @cached_property
+    def digest(self) -> str:
+        """Name the mutant by its code: the file's kernels and the changed function, whatever else is in the file."""
+        code = [
+            ast.unparse(n) for n in ast.parse(self.source).body
+            if isinstance(n, ast.FunctionDef) and (n.name == self.function or is_jitted(n))
+        ]  # fmt: skip
+        return hashlib.sha256("\n".join([self.file.name, self.function, *code]).encode()).hexdigest()[:24]
+
     @property
     def name(self) -> str:
         """Say which in one line."""
-        before, after = (textwrap.shorten(t, 100, placeholder=" …") for t in (self.before, self.after))
-        return f"{self.file.name}:{self.line} {self.function}: {self.kind}: {before} -> {after}"
+        return shown(self.file.name, self.line, self.function, self.kind, self.before, self.after)
+
+
+def shown(file: str, line: int, function: str, kind: str, before: str, after: str) -> str:
+    """Say in one line which mutant it is."""
+    before, after = (textwrap.shorten(t, 100, placeholder=" …") for t in (before, after))
+    return f"{file}:{line} {function}: {kind}: {before} -> {after}"
 
 
 def mutants_of(path: Path, functions: Sequence[str], operators: Sequence[str] = ()) -> list[Mutant]:
@@ -172,9 +188,9 @@ def other_changed(function: ast.FunctionDef) -> Iterator[Edit]:
 
 def _other_than(value: ast.expr) -> ast.expr:
     known = value.value if isinstance(value, ast.Constant) else None
-    if known == 0:
-        return ast.Constant(1.0 if isinstance(known, float) else 1)
-    return ast.Constant(0.0)
+    if isinstance(known, float) and known == 0:
+        return ast.parse("float('inf')", mode="eval").body  # 1.0 would be hidden by a product's other operand, a 0
+    return ast.Constant(1 if known == 0 else 0.0)
 
 
 def off_by_one(function: ast.FunctionDef) -> Iterator[Edit]:

@@ -1,16 +1,20 @@
-"""Verdicts -> tables, the score, and the block between README's markers."""
+"""Verdicts -> tables, the score, and the blocks between the markers of a page."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from portability.mutation.edits import Mutant
-from portability.mutation.trial import State, Verdict
+from portability.mutation.edits import Mutant, shown
+from portability.mutation.journal import Entry
+from portability.mutation.trial import State
 
-BEGIN, END = "<!-- mutation -->", "<!-- /mutation -->"
+BEGIN, END = "<!-- {} -->", "<!-- /{} -->"
+BLOCKS = ("mutation", "mutants")  # names of what may stand between markers: the score, and what was told of whom
 FILE = "equivalent_mutants.toml"  # beside the kernel files
 
 
@@ -73,77 +77,109 @@ def _read(path: Path) -> list[Mapping[str, Any]]:
     return list(entries)
 
 
-def score(verdicts: Sequence[Verdict]) -> str:
+def score(entries: Sequence[Entry]) -> str:
     """Return "412 of 415 mutants that can be told apart are caught (99.3 %)"."""
-    caught, survived = (sum(v.state is s for v in verdicts) for s in (State.CAUGHT, State.SURVIVED))
+    caught, survived = (sum(e.state == s.value for e in entries) for s in (State.CAUGHT, State.SURVIVED))
     share = 100 * caught / (caught + survived) if caught + survived else 0.0
     return f"{caught} of {caught + survived} mutants that can be told apart are caught ({share:.1f} %)"
 
 
-def by_kind(verdicts: Sequence[Verdict]) -> list[tuple[str, int, int, int, int]]:
+def by_kind(entries: Sequence[Entry]) -> list[tuple[str, int, int, int, int]]:
     """Return rows of kind, caught, survived, equivalent and invalid."""
-    return _rows(verdicts, lambda v: v.mutant.kind)
+    return _rows(entries, lambda e: e.kind)
 
 
-def by_file(verdicts: Sequence[Verdict]) -> list[tuple[str, int, int, int, int]]:
+def by_file(entries: Sequence[Entry]) -> list[tuple[str, int, int, int, int]]:
     """The same by file."""
-    return _rows(verdicts, lambda v: v.mutant.file.name)
+    return _rows(entries, lambda e: e.file)
 
 
-def _rows(verdicts: Sequence[Verdict], key: Any) -> list[tuple[str, int, int, int, int]]:
-    names = sorted({key(v) for v in verdicts})
-    count = {(key(v), v.state): 0 for v in verdicts}
-    for v in verdicts:
-        count[key(v), v.state] += 1
+def _rows(entries: Sequence[Entry], key: Callable[[Entry], str]) -> list[Any]:
+    count = Counter((key(e), e.state) for e in entries)
     states = (State.CAUGHT, State.SURVIVED, State.EQUIVALENT, State.INVALID)
-    return [(name, *(count.get((name, s), 0) for s in states)) for name in names]
+    return [(name, *(count[name, s.value] for s in states)) for name in sorted({key(e) for e in entries})]
 
 
 HEADERS = ("", "caught", "survived", "equivalent", "invalid")
 
 
-def text(verdicts: Sequence[Verdict], every: bool) -> str:
+def text(entries: Sequence[Entry], every: bool) -> str:
     """Return the report for a terminal: with `every`, each mutant and the cell that caught it."""
     from tabulate import tabulate
 
-    parts = [tabulate(by_file(verdicts), headers=HEADERS), tabulate(by_kind(verdicts), headers=HEADERS)]
+    parts = [tabulate(by_file(entries), headers=HEADERS), tabulate(by_kind(entries), headers=HEADERS)]
     if every:
-        parts.append("\n".join(_line(v) for v in verdicts))
-    survivors = [v for v in verdicts if v.state is State.SURVIVED]
+        parts.append("\n".join(_line(e) for e in entries))
+    survivors = [e for e in entries if e.state == State.SURVIVED.value]
     if survivors:
-        parts.append("survived:\n" + "\n".join(f"  {v.mutant.name} ({v.cells} cells)" for v in survivors))
-    return "\n\n".join([*parts, score(verdicts)]) + "\n"
+        parts.append("survived:\n" + "\n".join(f"  {_name(e)} ({e.cells} cells)" for e in survivors))
+    return "\n\n".join([*parts, score(entries)]) + "\n"
 
 
-def _line(v: Verdict) -> str:
-    told = f"{v.cell} {v.outcome}: {v.detail}" if v.cell else v.detail
-    return f"{v.state}: {v.mutant.name}{': ' + told if told else ''}"
+def _line(e: Entry) -> str:
+    told = f"{e.cell} {e.outcome}: {e.detail}" if e.cell else e.detail
+    return f"{e.state}: {_name(e)}{': ' + told if told else ''}"
 
 
-def json_text(verdicts: Sequence[Verdict]) -> str:
+def _name(e: Entry) -> str:
+    return shown(e.file, e.line, e.function, e.kind, e.before, e.after)
+
+
+def json_text(entries: Sequence[Entry]) -> str:
     """One object: `version`, `score`, `mutants`."""
-    mutants = [
-        {
-            "file": v.mutant.file.name, "function": v.mutant.function, "line": v.mutant.line, "kind": v.mutant.kind,
-            "before": v.mutant.before, "after": v.mutant.after, "nth": v.mutant.nth,
-            "state": v.state.value, "cell": v.cell, "outcome": v.outcome, "detail": v.detail, "cells": v.cells,
-        }
-        for v in verdicts
-    ]  # fmt: skip
-    return json.dumps({"version": 1, "score": score(verdicts), "mutants": mutants}, indent=1) + "\n"
+    return json.dumps({"version": 1, "score": score(entries), "mutants": [vars(e) for e in entries]}, indent=1) + "\n"
 
 
-def block(verdicts: Sequence[Verdict]) -> str:
-    """Return what stands between README's markers: the score, and by kind of mistake."""
+def blocks(entries: Sequence[Entry]) -> Mapping[str, str]:
+    """Return what stands between the markers of a page, by name.
+
+    `mutation`: the score, and by kind of mistake. `mutants`: by file, what told, and what cannot be told, with why.
+    """
     from tabulate import tabulate
 
-    table = tabulate(by_kind(verdicts), headers=("mistake", *HEADERS[1:]), tablefmt="github")
-    return f"{score(verdicts)}.\n\n{table}\n"
+    kinds = tabulate(by_kind(entries), headers=("mistake", *HEADERS[1:]), tablefmt="github")
+    files = tabulate(by_file(entries), headers=("file", *HEADERS[1:]), tablefmt="github")
+    outcomes = Counter(e.outcome for e in entries if e.state == State.CAUGHT.value)
+    told = tabulate(outcomes.most_common(), headers=("told by outcome", "mutants"), tablefmt="github")
+    parts = [files, told, _argued(entries), _survived(entries)]
+    return {"mutation": f"{score(entries)}.\n\n{kinds}\n", "mutants": "\n\n".join(filter(None, parts)) + "\n"}
 
 
-def embedded(text: str, made: str, name: str) -> str:
-    """Return `text` with the block between its markers. Raises `ValueError` unless each is there once."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ValueError(f"{name}: needs {BEGIN} and after it {END}, once each")
-    before, after = text[: text.index(BEGIN)], text[text.index(END) + len(END) :]
-    return f"{before}{BEGIN}\n\n{made}\n{END}{after}"
+def _argued(entries: Sequence[Entry]) -> str:
+    """Mutants that compute the same as the original, one line for each reason."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for e in entries:
+        if e.state == State.EQUIVALENT.value:
+            place = f"`{e.function}` {e.kind} {_code(e)}"
+            reasons.setdefault((e.file, e.detail), []).append(place)
+    lines = [f"- {file}: {'; '.join(dict.fromkeys(places))}. {why}" for (file, why), places in reasons.items()]
+    return "\n".join(["Equivalent, and why:\n", *lines]) if lines else ""
+
+
+def _survived(entries: Sequence[Entry]) -> str:
+    lines = [f"- {e.file}: `{e.function}` {e.kind} {_code(e)}" for e in entries if e.state == State.SURVIVED.value]
+    return "\n".join(["Survived:\n", *lines]) if lines else ""
+
+
+def _code(e: Entry) -> str:
+    before, after = (textwrap.shorten(t.replace("`", "'"), 80, placeholder=" …") for t in (e.before, e.after))
+    return f"`{before}` → `{after}`"
+
+
+def embedded(page: str, made: Mapping[str, str], name: str) -> str:
+    """Return `page` with each block between its markers, where it has them.
+
+    Raises `ValueError` where it has none, or one marker without the other.
+    """
+    found = False
+    for block, content in made.items():
+        begin, end = BEGIN.format(block), END.format(block)
+        if begin not in page and end not in page:
+            continue
+        if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
+            raise ValueError(f"{name}: needs {begin} and after it {end}, once each")
+        before, after = page[: page.index(begin)], page[page.index(end) + len(end) :]
+        page, found = f"{before}{begin}\n\n{content}\n{end}{after}", True
+    if not found:
+        raise ValueError(f"{name}: needs {' or '.join(BEGIN.format(b) for b in made)}, and its end")
+    return page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -67,6 +68,7 @@ class Trials:
         self._free = list(self._harnesses)
         self._lock = threading.Lock()
         self._sound: dict[str, bool] = {}  # cell -> whether the original passes it
+        self._catches: Counter[str] = Counter()  # cell -> how many mutants it told
         self._cells = _cells_by_case(first)
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Verdict]:
@@ -105,14 +107,15 @@ class Trials:
             invalid = observation.outcome in INVALID and observation.evidence is Evidence.INTERPRETED
             state = State.INVALID if invalid else State.CAUGHT
             detail = (observation.detail.splitlines() or [""])[0]
+            self._catches[cell.id] += 1
             return Verdict(mutant, state, cell.id, observation.outcome.value, detail, tried)
         return Verdict(mutant, State.SURVIVED, cells=tried)
 
     def _in_order(self, task: Task) -> Iterator[Cell]:
-        """The first cell of each case, then the others."""
+        """The first cell of each case, then the others, those that told most mutants so far first."""
         by_case = [self._cells.get(name, []) for name in task.cases]
         yield from (cells[0] for cells in by_case if cells)
-        yield from (cell for cells in by_case for cell in cells[1:])
+        yield from sorted((c for cells in by_case for c in cells[1:]), key=lambda c: -self._catches[c.id])
 
     def _is_sound(self, harness: Harness, cell: Cell) -> bool:
         """Whether the original passes a cell: else it tells nothing of a mutant."""

@@ -10,10 +10,10 @@ import pytest
 
 from portability.matrix import Matrix
 from portability.mutation.edits import Mutant, mutants_of
-from portability.mutation.journal import Journal
+from portability.mutation.journal import Journal, entry_of, read_entries
 from portability.mutation.load import mutated
 from portability.mutation.reach import reach
-from portability.mutation.report import FILE, EquivalentError, Equivalents, block, by_kind, embedded, score
+from portability.mutation.report import FILE, EquivalentError, Equivalents, blocks, by_kind, embedded, score
 from portability.mutation.trial import State, Task, Trials, Verdict
 
 pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
@@ -189,7 +189,7 @@ def test_what_is_no_mistake_survives_every_cell(verdicts: list[Verdict]) -> None
 
 def test_the_score_leaves_out_what_cannot_be_told_apart(mutants: list[Mutant]) -> None:
     states = (State.CAUGHT, State.CAUGHT, State.SURVIVED, State.EQUIVALENT, State.INVALID)
-    found = [Verdict(m, s) for m, s in zip(mutants, states, strict=False)]
+    found = [entry_of(Verdict(m, s)) for m, s in zip(mutants, states, strict=False)]
     assert score(found) == "2 of 3 mutants that can be told apart are caught (66.7 %)"
     assert sum(sum(row[1:]) for row in by_kind(found)) == 5
 
@@ -212,12 +212,13 @@ def test_an_argument_without_a_reason_is_refused(text: str, why: str, tmp_path: 
 
 
 def test_the_score_goes_between_markers(mutants: list[Mutant]) -> None:
-    made = block([Verdict(mutants[0], State.CAUGHT)])
+    made = blocks([entry_of(Verdict(mutants[0], State.CAUGHT))])
     text = embedded("a\n<!-- mutation -->\nbefore this\n<!-- /mutation -->\nb\n", made, "README.md")
     assert text.startswith("a\n<!-- mutation -->\n\n1 of 1 mutants")
     assert "before this" not in text
-    with pytest.raises(ValueError, match=r"README\.md: needs"):
-        embedded("no markers", made, "README.md")
+    for page in ("no markers", "<!-- mutation -->", "<!-- /mutants --><!-- mutants -->"):
+        with pytest.raises(ValueError, match=r"README\.md: needs"):
+            embedded(page, made, "README.md")
 
 
 def test_verdicts_are_kept_and_survivors_tried_again(mutants: list[Mutant], tmp_path: Path) -> None:
@@ -231,3 +232,27 @@ def test_verdicts_are_kept_and_survivors_tried_again(mutants: list[Mutant], tmp_
     assert (kept.state, kept.cell) == (State.CAUGHT, "cell")
     assert again.known(mutants[1]) is None
     assert again.known(mutants[2]) is None
+    again.replace([Verdict(mutants[2], State.EQUIVALENT, detail="why")])
+    assert [(e.state, e.before) for e in read_entries(path)] == [("equivalent", mutants[2].before)]
+
+
+def test_a_line_that_is_no_verdict_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    path.write_text('{"mutant": "a"}\n')
+    with pytest.raises(ValueError, match=r"verdicts\.jsonl:1: no verdict"):
+        Journal(path)
+
+
+def test_a_sample_more_leaves_a_verdict_standing(tmp_path: Path) -> None:
+    """A mutant is known by the code of its kernels, not by what stands around it."""
+    one, other = tmp_path / "made.py", tmp_path / "more" / "made.py"
+    other.parent.mkdir()
+    one.write_text(SOURCE)
+    other.write_text("SAMPLES = (1, 2)\n" + SOURCE)
+    changed = tmp_path / "changed" / "made.py"
+    changed.parent.mkdir()
+    changed.write_text(SOURCE.replace("tl.sum(total, 0)", "tl.max(total, 0)"))
+    digests = [[m.digest for m in mutants_of(p, ["kernel"])] for p in (one, other, changed)]
+    assert digests[0] == digests[1]
+    assert len(set(digests[0])) == len(digests[0])
+    assert not set(digests[0]) & set(digests[2])
