@@ -42,22 +42,27 @@ def ghost(session: Session, gpu_target: Any, limits: Limits, units: int = 64) ->
 
     Records go to `session.launches`; Triton's own errors pass through. Not reentrant across threads.
     """
+    with _recording(session, ghostly=True), driven(gpu_target, limits, units):
+        yield
+
+
+@contextlib.contextmanager
+def driven(gpu_target: Any, limits: Limits, units: int = 64, kind: str = "ghost") -> Iterator[None]:
+    """Make a driver of `gpu_target` that has no device the active one; `kind` keeps compiled kernels apart."""
     from triton.runtime import driver
 
     before = driver._active
-    ghost_driver = _GhostDriver(gpu_target, limits, units)
-    with _recording(session, ghost_driver):
-        driver.set_active(ghost_driver)
-        try:
-            yield
-        finally:
-            driver._active = before
+    driver.set_active(_GhostDriver(gpu_target, limits, units, kind))
+    try:
+        yield
+    finally:
+        driver._active = before
 
 
 @contextlib.contextmanager
 def recorded(session: Session) -> Iterator[None]:
     """Record what is launched on the active device into `session.launches`; launches happen as ever."""
-    with _recording(session, None):
+    with _recording(session, ghostly=False):
         yield
 
 
@@ -100,10 +105,10 @@ class _GhostUtils:
 class _GhostDriver:
     """A driver with no device. Its device key differs per target, since Triton caches compiled kernels by device."""
 
-    def __init__(self, gpu_target: Any, limits: Limits, units: int) -> None:
+    def __init__(self, gpu_target: Any, limits: Limits, units: int, kind: str) -> None:
         self.target = gpu_target
         self.utils = _GhostUtils(gpu_target, limits, units)
-        self._key = f"ghost:{gpu_target.backend}:{gpu_target.arch}:{limits.shared_memory}"
+        self._key = f"{kind}:{gpu_target.backend}:{gpu_target.arch}:{limits.shared_memory}"
 
     def launcher_cls(self, source: Any, metadata: Any) -> Callable[..., None]:
         return _nothing
@@ -156,7 +161,7 @@ def compile_only(call: Callable[[], Any], quantiles: Any = None, **kwargs: Any) 
 
 
 @contextlib.contextmanager
-def _recording(session: Session, ghost_driver: _GhostDriver | None) -> Iterator[None]:
+def _recording(session: Session, ghostly: bool) -> Iterator[None]:
     from triton import knobs
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
@@ -186,7 +191,7 @@ def _recording(session: Session, ghost_driver: _GhostDriver | None) -> Iterator[
         return launch.compiled
 
     def tune(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with private_tuning(self, tuning, ghost_driver is not None):
+        with private_tuning(self, tuning, ghostly):
             try:
                 return plain_tune(self, *args, **kwargs)
             finally:
