@@ -11,13 +11,15 @@ user's cache (`$XDG_CACHE_HOME`, else `~/.cache`):
     ascend/environment.json    what it holds, written last: without it the folder is unfinished and counts as absent
     ascend.lock                held while it is made or removed
 
-This module imports neither torch nor triton.
+A distribution that brings an adapter for another compiler brings the recipe too, by an entry point in the group
+`portability.environments` that names a `Recipe`. This module imports neither torch nor triton.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import json
 import os
 import shutil
@@ -25,6 +27,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
 
@@ -97,8 +100,16 @@ _ASCEND = Recipe(
 
 
 def known() -> Mapping[str, Recipe]:
-    """Return the environments that `create` can make, by name."""
+    """Return the environments that `create` can make, by name: the bundled ones, and those of other distributions.
+
+    Raises `ValueError` naming the entry point that is no recipe.
+    """
     recipes = [_ASCEND, *map(_triton, ("3.6.0", "3.7.1", "3.8.0", "3.9.0"))]
+    for point in sorted(entry_points(group="portability.environments"), key=lambda e: e.name):
+        recipe = point.load()
+        if not isinstance(recipe, Recipe):
+            raise ValueError(f"entry point {point.name} = {point.value}: a Recipe is needed, not {recipe!r}")
+        recipes.append(recipe)
     return MappingProxyType({r.name: r for r in recipes})
 
 
@@ -166,18 +177,28 @@ def remove(name: str) -> bool:
     return True
 
 
-def start(environment: Environment, folder: Path) -> tuple[list[str], dict[str, str]]:
+def start(environment: Environment, folder: Path, modules: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
     """Return the command that starts a runner of `environment` on this machine, and the variables that it needs.
 
-    The engine is found through a link to it in `folder`, which is the runner's own. Naming the folder in which the
-    engine is installed would put every package beside it, torch and triton too, before those of the environment.
+    The engine, and the adapters' `modules` of other distributions, are found through links to them in `folder`, which
+    is the runner's own. Naming the folder in which they are installed would put every package beside them, torch and
+    triton too, before those of the environment.
     """
-    link = folder / "engine" / ENGINE.name
-    if not link.exists():
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(ENGINE, target_is_directory=True)
-    variables = {**environment.variables, "PYTHONPATH": str(link.parent)}
+    links = folder / "engine"
+    links.mkdir(parents=True, exist_ok=True)
+    for source in (ENGINE, *_sources(modules)):
+        if not (links / source.name).exists():
+            (links / source.name).symlink_to(source, target_is_directory=source.is_dir())
+    variables = {**environment.variables, "PYTHONPATH": str(links)}
     return [environment.python, "-m", "portability.runner"], variables
+
+
+def _sources(modules: Sequence[str]) -> Iterator[Path]:
+    """Yield the folder or file of each module's outermost package."""
+    for name in dict.fromkeys(m.partition(":")[0].partition(".")[0] for m in modules):
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin:
+            yield Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
 
 
 # ------------------------------------------------------------------------------------------- finding a Python

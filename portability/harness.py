@@ -39,6 +39,7 @@ from portability.model import (
 )
 from portability.pool import Runner, RunnerDiedError, RunnerTimedOutError, unavailable
 
+BUNDLED = "portability.backends"  # found in every environment, since the engine is
 CATALOGUE_LIMIT = 300.0  # seconds: the first import of torch on a slow disk
 
 
@@ -182,11 +183,16 @@ class Harness:
         return self._runners[environment]
 
     def _modules_for(self, environment: str) -> list[str]:
-        """Return the loose adapters that `environment` is asked about: another compiler's need not import there."""
+        """Return the adapters to import in `environment` besides the bundled ones: the loose ones, where it is one of
+        this compiler; in another compiler's, those at home in it, since no distribution is installed there.
+        """
         if environment == DEFAULT_ENVIRONMENT or environment in self.matrix.environments:
             return list(self.matrix.backends)
-        at_home = {type(a).__module__ for a in self.adapters.values() if a.environment == environment}
-        return [m for m in self.matrix.backends if m.partition(":")[0] in at_home]
+        at_home = {type(a) for a in self.adapters.values() if a.environment == environment}
+        loose = [m for m in self.matrix.backends if m.partition(":")[0] in {c.__module__ for c in at_home}]
+        named = {m.partition(":")[0] for m in loose}
+        others = sorted(f"{c.__module__}:{c.__qualname__}" for c in at_home if c.__module__ not in named)
+        return [*loose, *(m for m in others if not m.startswith(f"{BUNDLED}."))]
 
 
 # ------------------------------------------------------------------------------------------ one device process

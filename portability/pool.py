@@ -172,7 +172,7 @@ class Runner:
                 **own,
                 "PYTHONPATH": os.pathsep.join(filter(None, paths)),
             }
-        command, variables = environments.start(self.environment, self._temporary)
+        command, variables = environments.start(self.environment, self._temporary, self._modules["backends"])
         return command, {**own, **variables, "PYTHONPATH": os.pathsep.join([variables["PYTHONPATH"], os.getcwd()])}
 
     def _send(self, request: Mapping[str, Any]) -> None:
