@@ -197,6 +197,26 @@ def matrix_instruction(asm: Mapping[str, str | bytes]) -> str:
     return "scalar" if DOT.search(_text(asm, "ttir")) else ""
 
 
+# Words of a PTX instruction that say where, how ordered and how rounded, and not what it does.
+PTX_WORDS = re.compile(
+    r"\.(?:global|gpu|cta|sys|cluster|acq_rel|acquire|release|relaxed|noftz|rn|rz|satfinite|relu|shared(?:::\w+)?)\b"
+)
+PTX_SPECIAL = re.compile(
+    r"\b(?:atom|red)\.[\w.:]+|\bcvt\.[\w.]*(?:e4m3|e5m2|e2m1)[\w.]*|\bcp(?:\.reduce)?\.async\.bulk\.tensor\b"
+)
+AMD_SPECIAL = re.compile(
+    r"\b(?:global|flat|buffer)_atomic_\w+|\bv_cvt_\w*(?:fp8|bf8|fp4)\w*|\btensor_(?:load_to_lds|store_from_lds)\b"
+)
+
+
+def special_instructions(asm: Mapping[str, str | bytes]) -> tuple[str, ...]:
+    """Return the instructions by which a kernel's assembly does what others do in several steps, sorted: atomics
+    ("atom.cas.b32", "global_atomic_add_f32"), conversions of float8 and copies of whole tensors.
+    """
+    found = {PTX_WORDS.sub("", m) for m in PTX_SPECIAL.findall(_text(asm, "ptx"))}
+    return tuple(sorted(found | set(AMD_SPECIAL.findall(_text(asm, "amdgcn")))))
+
+
 def _text(asm: Mapping[str, str | bytes], stage: str) -> str:
     text = asm.get(stage, "")
     return text.decode(errors="replace") if isinstance(text, bytes) else text
@@ -245,6 +265,7 @@ def resources(launch: Launch, limits: Limits) -> Resources | None:
         occupancy=fraction,
         occupancy_limit=bound,
         matrix=matrix_instruction(asm),
+        special=special_instructions(asm),
         hash=launch.hash[:16],
         config=launch.config,
     )

@@ -216,6 +216,7 @@ class KernelCase:
     group: str = ""  # the language group of an API probe
     names: tuple[str, ...] = ()  # the language names that a probe is about
     basic: bool = False  # a probe that a run without --full takes
+    vendor: str = ""  # the backend whose own extension a probe is about
     composed: bool = False  # made of other cases' kernels: a quick run does not compile them once more
 
     def __post_init__(self) -> None:
@@ -262,7 +263,7 @@ class KernelCase:
             (self.operator.__doc__ or "").strip().split("\n")[0], dict(self.blocks), self.binaries, self.basic,
             {name: tuple(values) for name, values in self.space.items()},
             self.sweep.sizes if self.sweep else (), self.sweep.axis if self.sweep else "",
-            self.composed,
+            self.composed, self.vendor,
         )  # fmt: skip
 
 

@@ -145,6 +145,7 @@ class CaseInfo:
     sweep: tuple[int, ...] = ()  # the sizes of its sweep
     sweep_axis: str = ""  # what such a size counts
     composed: bool = False  # made of other cases' kernels: a quick run does not compile them once more
+    vendor: str = ""  # the backend whose own extension a probe is about: others are not expected to have it
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,7 @@ class Resources:
     occupancy: float | None = None  # fraction of the warps that a compute unit can hold
     occupancy_limit: str = ""  # what bounds it: registers, shared, warps, blocks
     matrix: str = ""  # the matrix instruction found in the assembly, or "scalar"
+    special: tuple[str, ...] = ()  # its atomic, float8 and tensor copy instructions: "atom.add.bf16x2"
     hash: str = ""  # Triton's hash of the compiled kernel
     config: str = ""  # the autotune configuration, where there is one
 

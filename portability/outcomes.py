@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import traceback
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,8 @@ from typing import Any
 from portability.backend import Launch, Problem, Session
 from portability.kernel import relative
 from portability.model import Observation, Outcome
+
+CACHE = "TRITON_CACHE_DIR"  # set for every runner, see `portability.pool`
 
 # Foreign exceptions by class name, so that nothing has to be imported to look one up. What is in no row and was not
 # raised by a launch or an operator is the harness's own bug, and is recorded as such.
@@ -37,6 +40,8 @@ MESSAGES: Sequence[tuple[re.Pattern[str], Outcome]] = [
     (re.compile(r"was specified but unrecognised|Triton Error \[(CUDA|HIP)\]"), Outcome.LAUNCH_ERROR),
     (re.compile(r"PassManager::run failed|failed to translate|LLVM ERROR|Cannot select"), Outcome.COMPILE_ERROR),
 ]  # fmt: skip
+# What the machine lacks is no fault of a kernel. A compiler's own message tells it where it is no exception.
+FULL = re.compile(r"No space left on device|Disk quota exceeded|Read-only file system")
 STICKY = re.compile(r"CUDA error|HIP error|Triton Error \[(CUDA|HIP)\]|CUDNN_STATUS")  # every later call fails too
 
 
@@ -49,7 +54,10 @@ def problem_of(error: Exception, session: Session | None, stage: str, root: Path
     """Name what an exception means. The launch that raised it knows the kernel's line."""
     launches = session.launches if session else []
     launch = next((x for x in reversed(launches) if x.error is error), None)
-    message = _message(error)
+    message = _caused(_message(error), launch.stderr if launch else "")
+    if FULL.search(message) or _is_of_the_cache(error):
+        message += f"\ncompiled kernels are kept in {os.environ.get(CACHE, '')}; PORTABILITY_CACHE names another folder"
+        return Problem(Outcome.HARNESS_ERROR, "machine", f"this machine cannot store what was made: {message}")
     outcome = next((o for pattern, o in MESSAGES if pattern.search(message)), None)
     outcome = outcome or next((OUTCOMES[c.__name__] for c in type(error).__mro__ if c.__name__ in OUTCOMES), None)
     if outcome is None:
@@ -61,12 +69,29 @@ def problem_of(error: Exception, session: Session | None, stage: str, root: Path
     return Problem(outcome, "exception", message, line)
 
 
+def _is_of_the_cache(error: BaseException) -> bool:
+    """Whether the file that could not be made or written is one of the compiler's cache."""
+    cache = os.environ.get(CACHE, "")
+    return isinstance(error, OSError) and bool(cache) and str(error.filename or "").startswith(cache)
+
+
 def _raised_outside(error: BaseException) -> bool:
     """Whether an exception came out of an operator or of Triton, and not out of this package's own files."""
     frames = traceback.extract_tb(error.__traceback__)
     engine = Path(__file__).resolve().parent
     last = Path(frames[-1].filename).resolve() if frames else engine
     return last.parent != engine
+
+
+# What a compiler writes on file descriptor 2 of what it does not take, where its exception says only that it failed.
+CAUSE = re.compile(r"^.*?\b(?:error|LLVM ERROR):\s*(.+)|(Assertion .* failed\.)", re.MULTILINE)
+EMPTY = re.compile(r"PassManager::run failed|assembler rejected generated|failed to translate")
+
+
+def _caused(message: str, stderr: str) -> str:
+    """Return `message` with the innermost cause before it: the first error of a compiler is what the others follow."""
+    found = CAUSE.search(stderr) if EMPTY.search(message.partition("\n")[0]) else None
+    return f"{(found[1] or found[2]).strip()}\n{message}" if found else message
 
 
 def _message(error: BaseException) -> str:

@@ -13,10 +13,11 @@ from typing import Any
 from portability.attempts import Attempts, Progress
 from portability.backend import Backend, Launch, Problem, Session, blocks_of, check_launch
 from portability.kernel import Blocks, Draw, Inputs, KernelCase, Sample, relative
-from portability.model import Cell, Observation, Outcome, Resources, Target, Timing
+from portability.model import Cell, Evidence, Observation, Outcome, Resources, Target, Timing
 from portability.outcomes import problem_of
 from portability.paths import without_paths
 
+OPTION = "launch."  # begins the names of probes that are about an option of a launch
 DETAIL_LINES = 12  # enough for an error and its cause; the whole is in the log of the run
 
 
@@ -75,6 +76,10 @@ def _run(
     progress.stage = "launch"
     if not session.launches and all(x.numel() for x in inputs if isinstance(x, torch.Tensor)):
         progress.problems.append(Problem(Outcome.LAUNCH_ERROR, "nothing-launched", "the operator launched no kernel"))
+    asked = [n.removeprefix(OPTION) for n in case.names if n.startswith(OPTION)]
+    if asked and session.evidence is Evidence.INTERPRETED and not progress.problems:
+        said = f"the interpreter takes {', '.join(asked)} and does nothing with it"
+        progress.problems.append(Problem(Outcome.IGNORED, "ignored-option", said))
     limits = backend.limits_of(target.id)
     kept = [x for x in session.launches if not (x.config and x.error)]  # tuning drops a configuration that fails
     progress.problems += [p for launch in kept for p in check_launch(limits, launch)]

@@ -35,6 +35,8 @@ BASIC = {
     "tl.cdiv", "tl.full", "tl.broadcast_to", "tl.reshape", "tl.trans", "tl.where", "tl.static_range", "tl.atomic_add",
     "cast.float32", "cast.float16", "cast.int32",
 }  # fmt: skip
+# Whose extension of the language a name is, by how it begins: the other backends are not expected to have it.
+VENDORS = {"tl.extra.cuda.": "cuda", "tl.extra.hip.": "rocm", "ascend.": "ascend"}
 ALL = (*FLOATS, *INTEGERS, "bool", *FLOAT8)  # every dtype that torch and the language share
 
 
@@ -227,6 +229,7 @@ def probe(
         group=group,
         names=names,
         basic=(name or names[0]) in BASIC,
+        vendor=next((backend for prefix, backend in VENDORS.items() if names[0].startswith(prefix)), ""),
         **more,
     )
 

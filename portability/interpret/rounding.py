@@ -26,7 +26,8 @@ EXACT: dict[str, Callable[..., Fraction]] = {
 }
 NEAREST: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "rcp": np.reciprocal,
-    "fma": lambda a, b, c: a * b + c, "sqrt": np.sqrt, "rsqrt": lambda a: (1 / np.sqrt(a)).astype(a.dtype),
+    "fma": lambda a, b, c: a * b + c, "sqrt": np.sqrt,
+    "rsqrt": lambda a: (1 / np.sqrt(a.astype(np.float64))).astype(a.dtype),
 }  # fmt: skip
 TO_INTEGER = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
 TYPES: dict[str, Any] = {
