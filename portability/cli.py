@@ -24,6 +24,8 @@ COMMANDS: Mapping[str, str] = {  # name -> what it does; its module is portabili
     "bench": "time a kernel over sizes on a device, against torch",
     "lint": "report what in Triton kernels is not portable, from their source",
     "check": "run and compile one file of kernels everywhere, and report what is wrong with it",
+    "record": "record the Triton launches of a program or test suite, unchanged",
+    "ir": "show what compilers make of a kernel, stage by stage, for one target or two beside each other",
     "mutate": "put mistakes into the kernels, and say which cell catches each",
     "env": "create, list and remove environments for other compilers",
 }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from portability.harness import Harness, Server
     from portability.writer import Writer
 
+pytest_plugins = ("portability.record.plugin",)  # its option is of use in projects without a matrix.toml too
 PROGRESS_SECONDS = 30.0  # between two words on how far a run is
 MATRIX = "PORTABILITY_MATRIX"  # a path, for a project that keeps its matrix.toml elsewhere
 WORDS = {  # evidence -> pytest's category, letter and word
@@ -55,6 +56,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             f"--{name}", action="append", default=[], metavar=name[0].upper(), dest=f"portability_{name}",
             help=f"only these {what}; a pattern may hold * (repeatable)",
         )  # fmt: skip
+    group.addoption(
+        "--environment", action="append", default=[], metavar="E", dest="portability_environment",
+        help="only cells of this environment: 'default', or one of `portability env list` (repeatable)",
+    )  # fmt: skip
     group.addoption(
         "--full",
         action="store_true",
@@ -122,8 +127,9 @@ class State:
         )
         self.folder = folder
         try:
-            self.harness: Harness = Harness(read_matrix(path), folder, path.parent.resolve(), options)
-        except (MatrixError, ValueError) as error:
+            matrix = read_matrix(path).with_environments(option.portability_environment)
+            self.harness: Harness = Harness(matrix, folder, path.parent.resolve(), options)
+        except (MatrixError, ValueError, LookupError) as error:
             raise pytest.UsageError(str(error)) from None
         self.harness.one_of_many = self.worker is not None
         self.server: Server | None = None
@@ -179,6 +185,7 @@ class State:
         return Selection(
             tuple(option.portability_kernel), tuple(option.portability_backend), tuple(option.portability_target),
             tuple(option.portability_dtype), samples, not option.portability_no_timing,
+            tuple(option.portability_environment),
         )  # fmt: skip
 
     def _finished(self) -> set[str]:
@@ -292,7 +299,7 @@ class State:
         )
         recorded = Recorded(
             asked.kernels, asked.backends, asked.targets, asked.dtypes, str(asked.samples), asked.timing, expression,
-            len(self._cells),
+            len(self._cells), asked.environments,
         )  # fmt: skip
         header = provenance.header_of(self.harness, recorded, option.portability_seed)
         if option.portability_resume:

@@ -110,7 +110,7 @@ class Runner:
             )
 
         try:
-            reply = self.ask({**request, "op": "run", "cell": to_json(cell), "target": to_json(target)}, limit)
+            reply = self.ask({"op": "run", **request, "cell": to_json(cell), "target": to_json(target)}, limit)
         except RunnerTimedOutError as error:
             return lost(Outcome.TIMEOUT, error, error.line)
         except RunnerDiedError as error:

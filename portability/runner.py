@@ -8,6 +8,10 @@ in milliseconds. No device is touched before the fork.
     {"op": "catalogue", "kernels": [...], "backends": [...], "ask": [...]}  ->  {"catalogue": {...}}
     {"op": "run", "cell": ..., "target": ..., "blocks": ..., "options": ...}  ->  {"observation": {...}}
     {"op": "check", "file": ..., "root": ..., "target": ...}  ->  {"check": {...}}
+    {"op": "launch", "calls": ..., "cell": ..., "target": ...}  ->  {"observation": {...}}
+    {"op": "stages", "cell": ..., "target": ..., "blocks": ..., "options": ...}  ->  {"stages": {...}}
+    {"op": "read", "cell": ..., "target": ..., "blocks": ..., "options": ...}  ->  {"observation": ..., "readings": [...]}
+    {"op": "conformance", "backend": ..., "check": ..., "target": ...}  ->  {"results": [...]}
     (a new child)  ->  {"child": pid}        (its end)  ->  {"died": signal or exit code}
 """
 
@@ -97,10 +101,26 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         if request["op"] == "catalogue":
             return {"catalogue": catalogue(request["kernels"], request["backends"], request["ask"])}
+        if request["op"] == "launch":
+            from portability.record.replay import replay
+
+            return replay(request)
         if request["op"] == "check":
             from portability.checks.cell import check
 
             return {"check": check(request)}
+        if request["op"] == "stages":
+            from portability.stages.collect import collect
+
+            return {"stages": collect(request)}
+        if request["op"] == "read":
+            from portability.porting.reading import read
+
+            return read(request)
+        if request["op"] == "conformance":
+            from portability.conformance.inside import examine
+
+            return {"results": examine(request)}
         return run(request)
     except Exception as error:  # the pipe must not break: the caller reports it as the harness's own
         return {"failure": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}

@@ -1,8 +1,11 @@
 """Run a file of kernels under the checked interpreter, compile its launches for every target, and say what is wrong.
 
-FILE defines run(dev), which launches kernels on tensors that it makes on that torch device and returns what they
+FILE.py defines run(dev), which launches kernels on tensors that it makes on that torch device and returns what they
 computed, and ref(), which returns what that should be. data() may give the inputs of both; SPEC or SPECS name kernels
 to compile without the wrapper. A file of kernel cases is taken as well.
+
+FILE.json holds launches that `portability record` recorded: each distinct one is compiled for every target, in
+parallel, and judged against the target's limits. The table goes to a results file too.
 
 Exit code 0 where nothing is found, 1 where something is, 2 where a file cannot be read, or its ref() raises.
 """
@@ -13,7 +16,7 @@ import argparse
 import sys
 from pathlib import Path
 
-READ = (".py",)  # kinds of files that can be checked
+READ = (".py", ".json")  # kinds of files that can be checked
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,25 +31,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--run-limit", type=float, default=120.0, metavar="S", help="seconds a file may run (default: 120)"
     )
     parser.add_argument(
-        "--compile-limit", type=float, default=300.0, metavar="S", help="seconds it may compile for one target"
-    )
+        "--compile-limit", type=float, default=300.0, metavar="S",
+        help="seconds a file, or a recorded launch, may compile for one target (default: 300)",
+    )  # fmt: skip
     parser.add_argument(
         "--matrix", type=Path, metavar="FILE", help="matrix.toml with adapters and environments of its own"
     )
+    recorded = parser.add_argument_group("recorded launches (FILE.json)")
+    add_recorded_arguments(recorded)
+
+
+def add_recorded_arguments(group: argparse._ArgumentGroup) -> None:
+    """Define the options that recorded launches are checked with."""
+    group.add_argument(
+        "--kernel", action="append", default=[], metavar="K", help="only this kernel (repeatable; a pattern may hold *)"
+    )
+    group.add_argument(
+        "--configs", default="1", metavar="N",
+        help="try an autotuned kernel's configurations until N of them pass, or `all` (default: 1)",
+    )  # fmt: skip
+    group.add_argument(
+        "-n", "--workers", type=int, default=None, metavar="N", help="compile so many at a time (default: the cores)"
+    )
+    group.add_argument("--results", type=Path, metavar="FILE", help="where to write the results (JSON Lines)")
 
 
 def main(args: argparse.Namespace) -> int:
     """Check, print, and return the report's exit code."""
-    from portability.checks.rendering import render
-    from portability.checks.session import Request, check_files
-    from portability.matrix import read_matrix
-    from portability.plugin import find_matrix
-
     for file in args.files:
         if file.suffix not in READ:
             raise ValueError(
                 f"{file}: cannot check a {file.suffix or 'file without a suffix'}; {', '.join(READ)} can be"
             )
+    kinds = {file.suffix for file in args.files}
+    if len(kinds) > 1:
+        raise ValueError(f"{', '.join(map(str, args.files))}: either kernels or recorded launches, not both at once")
+    return check_recorded(args, args.files) if kinds == {".json"} else _check_files(args)
+
+
+def _check_files(args: argparse.Namespace) -> int:
+    from portability.checks.rendering import render
+    from portability.checks.session import Request, check_files
+    from portability.matrix import read_matrix
+    from portability.plugin import find_matrix
+
     path = args.matrix or find_matrix(Path.cwd())
     request = Request(tuple(args.target), args.run_limit, args.compile_limit, not args.no_rules)
     say = _progress if sys.stderr.isatty() else lambda _: None
@@ -55,6 +83,35 @@ def main(args: argparse.Namespace) -> int:
         _progress("")
     print(render(report, "json" if args.json else "text"), end="")
     return report.exit_code
+
+
+def check_recorded(args: argparse.Namespace, files: list[Path]) -> int:
+    """Check recorded launches, print, and return the exit code."""
+    import os
+    import time
+
+    from portability.matrix import read_matrix
+    from portability.plugin import new_results
+    from portability.record.check import Request, check
+    from portability.record.model import read
+    from portability.record.rendering import json_text, text
+    from portability.results import exit_code
+
+    if args.configs != "all" and not args.configs.isdigit():
+        raise ValueError(f"--configs: {args.configs!r} is neither a number nor `all`")
+    configs = 0 if args.configs == "all" else max(1, int(args.configs))
+    workers = args.workers or len(os.sched_getaffinity(0))
+    request = Request(tuple(args.target), args.compile_limit, configs, tuple(args.kernel), workers)
+    say = _progress if sys.stderr.isatty() else lambda _: None
+    began = time.monotonic()
+    results = args.results or new_results(Path.cwd())
+    matrix = read_matrix(args.matrix) if args.matrix else None
+    run = check([read(f) for f in files], request, results, matrix, say)
+    if sys.stderr.isatty():
+        _progress("")
+    seconds = time.monotonic() - began
+    print(json_text(run) if args.json else text(run, seconds, os.path.relpath(results)), end="")
+    return exit_code([run])
 
 
 def _progress(words: str) -> None:

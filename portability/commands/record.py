@@ -1,0 +1,73 @@
+"""Record every Triton launch of an unmodified program, for `portability check FILE`.
+
+    portability record -o launches.json -- pytest tests/
+    portability record -o launches.json --target hip:gfx942 -- driver.py --size 128
+
+PROGRAM is `pytest` with its arguments, or what follows `python`: a file, -m MODULE, -c CODE. Where a device is here its
+launches happen as ever; elsewhere, or for --target, they go into nothing, on CPU tensors that answer as the device's.
+
+Exit code: the program's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+PACKAGE_PARENT = Path(__file__).resolve().parents[2]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.usage = "portability record [-o FILE] [--target T] -- PROGRAM …"
+    parser.add_argument("-o", "--output", type=Path, default=Path("launches.json"), metavar="FILE")
+    parser.add_argument(
+        "--target", default="", metavar="T",
+        help="launch into nothing for this target (default: the device that is here, else cuda:90 into nothing)",
+    )  # fmt: skip
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the program; say what was recorded."""
+    return record(args.rest, args.output.absolute(), args.target)
+
+
+def record(program: Sequence[str], path: Path, target: str = "") -> int:
+    """Run `program`, record into `path`, and return its exit code. Raises `ValueError` where nothing is to be run."""
+    from portability.record.session import clear, join
+
+    clear(path)
+    command, pytest_runs = command_of(program, path, target)
+    paths = [str(PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, check=False)
+    if pytest_runs:
+        return done.returncode
+    made = join(path)
+    if made is None:
+        raise RuntimeError(f"{' '.join(program)}: ended with exit code {done.returncode}, and nothing was recorded")
+    print(f"{made.summary} in {path}")
+    return done.returncode
+
+
+def command_of(program: Sequence[str], path: Path, target: str) -> tuple[list[str], bool]:
+    """Return what records `program` into `path`, and whether that is pytest, which writes the file itself."""
+    words = list(program)
+    python = sys.executable
+    if words and Path(words[0]).name.startswith("python"):
+        python = shutil.which(words.pop(0)) or python
+    if words[:2] == ["-m", "pytest"]:
+        words = ["pytest", *words[2:]]
+    if not words:
+        raise ValueError("no program; `portability record -o launches.json -- pytest tests/` is one")
+    if Path(words[0]).name in ("pytest", "py.test"):
+        own = ["-p", "portability.record.plugin", "--portability-record", str(path)]
+        own += ["--portability-record-target", target] if target else []
+        return [python, "-m", "pytest", *own, *words[1:]], True
+    if not words[0].startswith("-") and not Path(words[0]).is_file():
+        raise ValueError(f"{words[0]}: no such Python file; PROGRAM is pytest …, FILE.py …, -m MODULE … or -c CODE")
+    return [python, "-m", "portability.record.program", str(path), target, "--", *words], False

@@ -1,0 +1,100 @@
+"""Recorded launches as rows and cells: a case a kernel, a sample a distinct launch."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from portability.backend import FLOATS, INTEGERS
+from portability.model import CaseInfo, Cell, SampleInfo, Target
+from portability.record.arguments import tensors
+from portability.record.model import Call, Recording
+from portability.table import PACKAGE
+
+DTYPES = {*FLOATS, *INTEGERS, "uint16", "uint32", "uint64"}
+DTYPES |= {f"float8_{n}" for n in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")}
+UNSAID = re.compile(r"[^A-Za-z0-9_.:]+")  # what a cell's id has no room for
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One distinct launch of a kernel, with the configurations that it was tuned over."""
+
+    name: str  # of the kernel among those of all packages: "liger_kernel:_rms_norm_forward_kernel"
+    package: str
+    calls: tuple[Call, ...]
+
+    @property
+    def dtype(self) -> str:
+        """That of the first floating tensor, or the first tensor."""
+        given = [t["dtype"] for v in self.calls[0].arguments.values() for t in tensors(v) if t["dtype"] in DTYPES]
+        return next((d for d in given if d.startswith(("float", "bfloat"))), next(iter(given), "int32"))
+
+    @property
+    def sample(self) -> str:
+        """The first tensor's shape, and what tells the launch from others of that shape."""
+        call = self.calls[0]
+        shapes = ["x".join(map(str, t["shape"])) for v in call.arguments.values() for t in tensors(v)]
+        mark = hashlib.sha256("".join(c.identity for c in self.calls).encode()).hexdigest()[:6]
+        return f"{shapes[0]}-{mark}" if shapes and shapes[0] else mark
+
+    @property
+    def file(self) -> str:
+        """The kernel's file as it lies in its package."""
+        return shown_file(self.calls[0])
+
+    def cell(self, target: Target) -> Cell:
+        """Return its cell on a target."""
+        return Cell(self.name, self.dtype, self.sample, target.id, target.environment)
+
+
+def shown_file(call: Call) -> str:
+    """Return a kernel's file from its package on: a path that is the same on every machine."""
+    parts, package = Path(call.file).parts, call.module.partition(".")[0]
+    at = max((i for i, p in enumerate(parts) if p == package), default=len(parts) - 2)
+    return "/".join(parts[max(at, 0) :])
+
+
+def launched(recording: Recording) -> list[Launched]:
+    """Return what is to be compiled: configurations of one tuned launch belong together."""
+    groups: dict[tuple[str, ...], list[Call]] = {}
+    for call in recording.launches:
+        key = (call.module, call.kernel, call.tuning) if call.tuning else (call.identity,)
+        groups.setdefault(key, []).append(call)
+    names = _names(recording.launches)
+    return [Launched(names[c[0].module, c[0].kernel], package_of(c[0]), tuple(c)) for c in groups.values()]
+
+
+def package_of(call: Call) -> str:
+    """Return the package that a kernel is of; a program's own file stands for itself."""
+    return Path(call.file).stem if call.module == "__main__" else call.module.partition(".")[0]
+
+
+def infos(several: Iterable[Launched]) -> list[CaseInfo]:
+    """Return what the results file says of the kernels."""
+    found: dict[str, list[Launched]] = {}
+    for x in several:
+        found.setdefault(x.name, []).append(x)
+    return [
+        CaseInfo(
+            name=name, dtypes=tuple(dict.fromkeys(x.dtype for x in some)),
+            samples=tuple(SampleInfo(s) for s in dict.fromkeys(x.sample for x in some)), file=some[0].file,
+            group=f"{PACKAGE}{some[0].package}", summary=f"recorded launch of {some[0].calls[0].module}",
+        )
+        for name, some in found.items()
+    ]  # fmt: skip
+
+
+def _names(calls: Sequence[Call]) -> Mapping[tuple[str, str], str]:
+    """Return a short name for each kernel; where two modules of a package have one name, with the module's."""
+    kernels = dict.fromkeys((package_of(c), c.module, c.kernel) for c in calls)
+    counts = Counter((package, kernel) for package, _, kernel in kernels)
+    made: dict[tuple[str, str], str] = {}
+    for package, module, kernel in kernels:
+        within = f"{module.rpartition('.')[2]}." if counts[package, kernel] > 1 else ""
+        made[module, kernel] = UNSAID.sub("_", f"{package}:{within}{kernel}")
+    return made

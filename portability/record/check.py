@@ -1,0 +1,165 @@
+"""Every distinct launch of a recording, compiled for every target: in parallel, each where it may abort or hang.
+
+A process imports the recorded modules for one target and is then ended, since a module may decide by the device that it
+sees. What was compiled before is in the cache, with what the compiler said of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from portability import provenance
+from portability.device import DeviceBackend
+from portability.harness import Harness
+from portability.matrix import Matrix, MatrixError
+from portability.model import Evidence, Observation, Target, to_json
+from portability.pool import temporary_folder
+from portability.record.cases import Launched, infos, launched
+from portability.record.model import Recording, merge
+from portability.results import Run, Selection, read_run
+from portability.tomltable import nearest
+from portability.writer import Writer
+
+COMPILE_LIMIT = 120.0  # seconds one launch may compile for one target
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a check."""
+
+    targets: tuple[str, ...] = ()  # patterns; empty means every one that Triton's own compilers reach
+    limit: float = COMPILE_LIMIT
+    configs: int = 1  # of a tuned kernel, how many must pass; 0 tries every one
+    kernels: tuple[str, ...] = ()  # patterns; empty means every one
+    workers: int = 1
+
+
+def check(
+    recordings: Sequence[Recording], request: Request, results: Path, matrix: Matrix | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Run:  # fmt: skip
+    """Compile each launch for each target, write `results` as it goes on, and return what is in it.
+
+    A program may launch other blocks where it finds another vendor's device. Of several recordings, a target takes the
+    launches that were made for a target of its compiler ("cuda", "hip"), and those of all where there is no such one.
+
+    Raises `ValueError` where a pattern of `request` matches nothing, and for a recording of nothing.
+    """
+    matrix = replace(matrix or Matrix(), expectations=())
+    matrix = replace(matrix, limits={**matrix.limits, "compile": request.limit})
+    with temporary_folder() as folder:
+        first = Harness(matrix, folder, Path.cwd(), {})
+        try:
+            targets = _targets(first, request)
+            work = _Work(recordings, targets, request)
+            header = provenance.header_of(first, Selection(targets=request.targets, cells=work.total), 0)
+            claims = {t.id: tuple(d for d in work.dtypes if first.adapters[t.backend].claims(t.id, d)) for t in targets}
+            header = replace(header, cases=tuple(infos(work.launches)), targets=tuple(targets), claims=claims)
+            with Writer(results, header) as writer:
+                work.run(first, writer, say)
+                writer.finish(provenance.now())
+        finally:
+            first.close()
+    return read_run(results)
+
+
+def _launches(recordings: Sequence[Recording], target: Target) -> list[Launched]:
+    """Return what a target is given."""
+    compiler = target.id.partition(":")[0]
+    own = [r for r in recordings if r.target.partition(":")[0] == compiler]
+    return launched(merge(own or recordings))
+
+
+def _wanted(launches: Sequence[Launched], patterns: Sequence[str]) -> list[Launched]:
+    """Return the launches of the kernels that are asked for, by their whole name or without the package's."""
+    if not launches:
+        raise ValueError("no launches were recorded")
+    names = {x.name: (x.name, x.name.partition(":")[2]) for x in launches}
+    for pattern in patterns:
+        if not any(fnmatchcase(n, pattern) for both in names.values() for n in both):
+            raise ValueError(f"--kernel: {pattern!r} is none that was recorded; {nearest(pattern, sorted(names))}")
+    return [x for x in launches if any(fnmatchcase(n, p) for n in names[x.name] for p in patterns or ("*",))]
+
+
+def _targets(harness: Harness, request: Request) -> list[Target]:
+    """Return the targets that are compiled for; a device that is here is one of them, and nothing runs on it."""
+    every = harness.catalogue.targets
+    compiled = [t for t in every if isinstance(harness.adapters[t.backend], DeviceBackend)]
+    names = {t.id for t in every}
+    for pattern in request.targets:
+        if not any(fnmatchcase(n, pattern) for n in names):
+            raise MatrixError(f"--target: {pattern!r} is nothing here; {nearest(pattern, sorted(names))}")
+    some = [t for t in every if any(fnmatchcase(t.id, p) for p in request.targets)] if request.targets else compiled
+    return [replace(t, evidence=Evidence.COMPILED, device="") if t.evidence is Evidence.RAN else t for t in some]
+
+
+class _Work:
+    """A queue a target; a worker takes a target, and where none is left helps with the longest queue."""
+
+    def __init__(self, recordings: Sequence[Recording], targets: Sequence[Target], request: Request) -> None:
+        self.request = request
+        self.paths = list(dict.fromkeys(p for r in recordings for p in r.paths))
+        self._queues = [(t, deque(_wanted(_launches(recordings, t), request.kernels))) for t in targets]
+        self.launches = list({(x.name, x.sample): x for _, queue in self._queues for x in queue}.values())
+        self.dtypes = tuple(dict.fromkeys(x.dtype for x in self.launches))
+        self.total = sum(len(queue) for _, queue in self._queues)
+        self._free = list(self._queues)
+        self._lock = threading.Lock()
+        self._done = 0
+
+    def run(self, first: Harness, writer: Writer, say: Callable[[str], None]) -> None:
+        """Do all of it with `request.workers` processes side by side."""
+
+        def work(number: int) -> None:
+            harness = first if number == 0 else Harness(first.matrix, first.folder, first.root, {})
+            harness.one_of_many = True
+            try:
+                if number:
+                    harness.adopt(first.catalogue)
+                self._serve(harness, writer, say)
+            finally:
+                if number:
+                    harness.close()
+
+        workers = max(1, min(self.request.workers, self.total))
+        with ThreadPoolExecutor(workers) as pool:
+            for done in [pool.submit(work, i) for i in range(workers)]:
+                done.result()
+
+    def _serve(self, harness: Harness, writer: Writer, say: Callable[[str], None]) -> None:
+        while (batch := self._batch()) is not None:
+            target, queue = batch
+            while (taken := self._take(queue)) is not None:
+                launch, last = taken
+                observation = self._observe(harness, launch, target, last)
+                with self._lock:
+                    writer.write(observation)
+                    self._done += 1
+                    say(f"{self._done} of {self.total}: {target.id}")
+
+    def _batch(self) -> tuple[Target, deque[Launched]] | None:
+        with self._lock:
+            if self._free:
+                return self._free.pop(0)
+            longest = max(self._queues, key=lambda q: len(q[1]), default=None)
+            return longest if longest is not None and longest[1] else None
+
+    def _take(self, queue: deque[Launched]) -> tuple[Launched, bool] | None:
+        with self._lock:
+            return (queue.popleft(), not queue) if queue else None
+
+    def _observe(self, harness: Harness, launch: Launched, target: Target, last: bool) -> Observation:
+        if target.evidence is Evidence.NONE:
+            from portability.pool import unavailable
+
+            return unavailable(launch.cell(target), target)
+        return harness.run_with(
+            launch.cell(target), target, {}, "", op="launch", calls=[to_json(c) for c in launch.calls],
+            paths=self.paths, configs=self.request.configs, root=str(harness.root), last=last,
+        )  # fmt: skip

@@ -1,0 +1,111 @@
+"""Launches into nothing, for recording on a machine without the device: nothing is compiled, and nothing is computed.
+
+Triton binds the arguments, chooses the specialisation and checks the options as ever. Where it would compile, it is
+given a kernel that compiles only when a program asks for what a binary alone can tell (its registers, its assembly).
+What a program does with values that no kernel has written is its own affair: a comparison fails, and a test with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from portability.backend import discover
+from portability.device import UNITS, DeviceBackend
+from portability.launch import driven, private_tuning
+
+FUSION = "TRITON_DEFAULT_FP_FUSION"
+
+
+def adapter_of(target: str) -> DeviceBackend:
+    """Return the adapter whose target it is. Raises `ValueError` naming the choices."""
+    adapters = [a for a in discover().values() if isinstance(a, DeviceBackend)]
+    for adapter in adapters:
+        if target in adapter.targets:
+            return adapter
+    known = ", ".join(t for a in adapters for t in a.targets)
+    raise ValueError(f"target {target!r} is none that launches can be recorded for; there are {known}")
+
+
+@contextlib.contextmanager
+def into_nothing(target: str) -> Iterator[None]:
+    """Let a program believe that `target` is here, and launch into nothing."""
+    from portability.checks.pretend import pretend
+
+    adapter = adapter_of(target)
+    limits = adapter.limits_of(target)
+    with (
+        driven(adapter.gpu_target(target), limits, limits.units or UNITS, kind="record"),
+        _uncompiled(),
+        _fusing(),
+        pretend(adapter.device, target, limits),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def _fusing() -> Iterator[None]:
+    """Choose what Triton 3.9 warns of in every process that does not choose, as runners do (see `pool`)."""
+    if FUSION in os.environ:
+        yield
+        return
+    os.environ[FUSION] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[FUSION]
+
+
+class Uncompiled:
+    """What stands for a compiled kernel until someone asks for what only a binary has."""
+
+    function = packed_metadata = None
+
+    def __init__(self, source: Any, compile_it: Callable[[], Any]) -> None:
+        self.src = source
+        self._compile, self._made = compile_it, None
+
+    def launch_metadata(self, *args: Any) -> None:
+        """Nothing is launched."""
+
+    def run(self, *args: Any) -> None:
+        """Nothing is launched."""
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        return self.run
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "result":  # `result`: of a compile that goes on elsewhere
+            raise AttributeError(name)
+        if self._made is None:
+            self._made = self._compile()
+        return getattr(self._made, name)
+
+
+@contextlib.contextmanager
+def _uncompiled() -> Iterator[None]:
+    """Have kernels specialised and not compiled, and autotuning try each configuration once."""
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import JITFunction
+
+    plain_compile, plain_tune = JITFunction._do_compile, Autotuner.run
+
+    def specialise(kernel: Any, key: Any, signature: Any, device: Any, constants: Any, options: Any, *rest: Any) -> Any:
+        attrs = rest[0]
+        cache, _, target, _, _ = kernel.device_caches[device]
+        source = kernel.ASTSource(kernel, signature, constants, attrs)
+        made = Uncompiled(source, lambda: kernel.compile(source, target=target, options=options.__dict__))
+        cache[key] = made
+        return made
+
+    def tune(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+        with private_tuning(tuner, [""], ghostly=True):
+            return plain_tune(tuner, *args, **kwargs)
+
+    JITFunction._do_compile, Autotuner.run = specialise, tune
+    try:
+        yield
+    finally:
+        JITFunction._do_compile, Autotuner.run = plain_compile, plain_tune

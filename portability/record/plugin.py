@@ -1,0 +1,105 @@
+"""`--portability-record FILE`: a pytest run whose Triton launches are recorded, in any project, with or without xdist.
+
+Every process writes a part of its own; the one that started the others joins them into FILE.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from portability.record.session import Session
+
+EVERY = 15.0  # seconds: at most so much is lost with a worker that dies
+WORKER = "PYTEST_XDIST_WORKER"  # set in a worker, which is handed its input only after its conftests are loaded
+NAME = "portability-recording"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options. They are long, and nobody else's."""
+    group = parser.getgroup("portability-record", "Triton launches, recorded")
+    group.addoption(
+        "--portability-record", metavar="FILE", dest="portability_record",
+        help="record every Triton launch into FILE, for `portability check FILE`",
+    )  # fmt: skip
+    group.addoption(
+        "--portability-record-target", metavar="T", default="", dest="portability_record_target",
+        help="launch into nothing for this target; default: the device that is here, else cuda:90 into nothing",
+    )  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Begin before any module of the project is imported: it may ask for a device while it is."""
+    option = early_config.known_args_namespace
+    if not getattr(option, "portability_record", None):
+        return
+    from portability.record.session import Session, clear
+
+    path = Path(option.portability_record).absolute()
+    try:
+        if WORKER not in os.environ:
+            clear(path)
+        session = Session(option.portability_record_target, ("pytest", *early_config.invocation_params.args))
+        session.start()
+    except (ValueError, OSError) as error:
+        raise pytest.UsageError(f"--portability-record: {error}") from None
+    early_config.pluginmanager.register(Recording(session, path), NAME)
+
+
+class Recording:
+    """The recording of one process."""
+
+    def __init__(self, session: Session, path: Path) -> None:
+        self.session, self.path = session, path
+        self._written = time.monotonic()
+        self._said = ""
+        self._worker = False
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Learn whether this is a worker, which joins nothing."""
+        self._worker = hasattr(config, "workerinput")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[Any]:
+        """Say whose launches they are."""
+        self.session.recorder.test = item.nodeid
+        try:
+            return (yield)
+        finally:
+            self.session.recorder.test = ""
+            if time.monotonic() - self._written > EVERY:
+                self._write()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Write; the controller comes after its workers, and joins."""
+        self._write()
+        if self._worker:
+            return
+        from portability.record.session import join
+
+        made = join(self.path)
+        assert made is not None, "this process has written a part"
+        self._said = f"{made.summary} in {self.path}"
+
+    def pytest_unconfigure(self) -> None:
+        """Leave Triton and torch as they were."""
+        self.session.stop()
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say what was recorded."""
+        if self._said:
+            terminalreporter.write_line(self._said)
+
+    def _write(self) -> None:
+        from portability.record.session import part_of
+
+        self.session.write(part_of(self.path))
+        self._written = time.monotonic()

@@ -1,0 +1,49 @@
+"""`python -m portability.record.program FILE TARGET -- PROGRAM …`: run a Python program and record its launches.
+
+PROGRAM is a file, `-m MODULE`, or `-c CODE`, with its arguments, as after `python`.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from portability.record.session import Session, part_of
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the program as `__main__`; return its exit code. What it raises is its own."""
+    file, target, _, *program = argv
+    session = Session(target, tuple(program))
+    session.start()
+    try:
+        return _run(program)
+    finally:
+        session.stop()
+        session.write(part_of(Path(file)))
+
+
+def _run(program: Sequence[str]) -> int:
+    head, *rest = program
+    try:
+        if head == "-c":
+            sys.argv, sys.path[0] = ["-c", *rest[1:]], ""
+            exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
+        elif head == "-m":
+            sys.argv, sys.path[0] = rest, ""
+            runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv, sys.path[0] = [head, *rest], str(Path(head).resolve().parent)
+            runpy.run_path(head, run_name="__main__")
+    except SystemExit as end:
+        if isinstance(end.code, int) or end.code is None:
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

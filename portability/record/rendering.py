@@ -1,0 +1,69 @@
+"""What a check of recorded launches found, as text or JSON: the table, then each failure with what it needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from portability import report
+from portability.merge import merge
+from portability.model import Observation, Outcome, Resources, to_json
+from portability.render import render
+from portability.results import Run
+from portability.table import Section, View
+
+SHOWN = ("Unavailable", "Summary", "Legend")  # sections of the table that say something here too
+
+
+def text(run: Run, seconds: float, file: str) -> str:
+    """Return the table of kernels by targets, then what failed."""
+    table = report.build(merge([run]), [View.PACKAGES], ("kernel",))
+    kept = tuple(s for s in table.sections if s.title in SHOWN)
+    failing = Section("Failing", tuple(_failing(run.observations)))
+    dropped = Section("Configurations that a tuner drops there", tuple(_dropped(run.observations)))
+    sections = tuple(s for s in (failing, dropped, *kept) if s.lines)
+    cells = len(run.observations)
+    end = f"{cells} cells in {seconds:.1f} s; results in {file}: portability table --view packages {file}\n"
+    return render(replace(table, sections=sections)) + "\n" + end
+
+
+def json_text(run: Run) -> str:
+    """Return one object: the header's provenance, targets and kernels, and every observation."""
+    header = to_json(run.header)
+    return json.dumps({**header, "observations": [to_json(o) for o in run.observations]}, indent=1) + "\n"
+
+
+def _failing(observations: Sequence[Observation]) -> Iterator[str]:
+    """One line for what fails alike on several targets or launches."""
+    alike: dict[tuple[str, ...], list[Observation]] = {}
+    for o in observations:
+        if o.outcome not in (Outcome.PASS, Outcome.UNAVAILABLE):
+            first = o.detail.strip().split("\n", 1)[0]
+            alike.setdefault((o.cell.kernel, o.outcome.value, o.line, first), []).append(o)
+    for (kernel, outcome, line, first), some in sorted(alike.items(), key=lambda item: -item[1][0].outcome.severity):
+        targets = ", ".join(dict.fromkeys(o.cell.target for o in some))
+        launches = len({(o.cell.dtype, o.cell.sample) for o in some})
+        count = f" ({launches} launches)" if launches > 1 else ""
+        needs = next((f"; {n}" for o in some for n in [_needs(o.resources)] if n), "")
+        yield f"{kernel}{count} on {targets}: {outcome}{f' at {line}' if line else ''}: {first}{needs}"
+
+
+def _needs(resources: Sequence[Resources]) -> str:
+    """Return what the hungriest binary needs of what the target has."""
+    if not resources:
+        return ""
+    r = max(resources, key=lambda r: r.shared or 0)
+    parts = [f"{r.registers} registers" if r.registers else "", f"{r.spills} B spilled" if r.spills else ""]
+    parts += [f"{r.shared} B shared{f' of {r.shared_limit}' if r.shared_limit else ''}" if r.shared else ""]
+    return ", ".join(p for p in parts if p)
+
+
+def _dropped(observations: Sequence[Observation]) -> Iterator[str]:
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for o in observations:
+        for w in o.warnings:
+            if w.code == "config-fails" and o.outcome is Outcome.PASS:
+                found.setdefault((w.line, w.message), {})[o.cell.target] = None
+    for (line, message), targets in found.items():
+        yield f"{line}: {message} ({', '.join(targets)})"
