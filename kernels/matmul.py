@@ -1,4 +1,4 @@
-"""Matrix product: c = activation(a @ b + bias), accumulated in float32 (int8 in int32)."""
+"""Matrix product: c = activation(a @ b + bias), accumulated in float32 (int8 in int32, float64 in itself)."""
 
 import torch
 import triton
@@ -20,7 +20,8 @@ from portability.kernels.operations import activate, grouped_tile
 
 FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
 # Operand dtype -> dtype of the result. A float8 result would lose what the accumulator has.
-RESULT = {**{d: d for d in FLOATS}, torch.int8: torch.int32, **dict.fromkeys(FLOAT8, torch.bfloat16)}
+RESULT = {**{d: d for d in (*FLOATS, torch.float64)}, torch.int8: torch.int32, **dict.fromkeys(FLOAT8, torch.bfloat16)}
+ACCUMULATOR = {torch.int8: tl.int32, torch.float64: tl.float64}  # of the others, float32
 # How float32 operands are multiplied. "tf32" and the products of several bfloat16 are faster, and not on every target.
 PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 
@@ -64,7 +65,7 @@ def launch_matmul(a, b, c, blocks, precision="ieee", bias=None, activation=""):
     given = {
         "ACTIVATION": activation,
         "PRECISION": precision,
-        "ACCUMULATOR": tl.int32 if a.dtype is torch.int8 else tl.float32,
+        "ACCUMULATOR": ACCUMULATOR.get(a.dtype, tl.float32),
     }
     if blocks["PERSISTENT"] and takes(a) and takes(b) and takes(c):
         launch_matmul_persistent(a, b, bias, c, blocks, given)
@@ -78,8 +79,8 @@ def launch_matmul(a, b, c, blocks, precision="ieee", bias=None, activation=""):
 def matmul(a: torch.Tensor, b: torch.Tensor, precision: str = "ieee", blocks: Blocks | None = None) -> torch.Tensor:
     """Return a @ b, for a of (M, K) and b of (K, N) with any strides; differentiable for the floating dtypes of torch.
 
-    float32 (in `precision`, one of PRECISIONS), float16 and bfloat16 give their own dtype, int8 gives int32, float8
-    gives bfloat16. Raises `ValueError` for shapes and devices that do not fit, `TypeError` for dtypes.
+    float32 (in `precision`, one of PRECISIONS), float16, bfloat16 and float64 give their own dtype, int8 gives int32,
+    float8 gives bfloat16. Raises `ValueError` for shapes and devices that do not fit, `TypeError` for dtypes.
     """
     if differentiating(a, b):
         return _Matmul.apply(a, b, precision, blocks)
