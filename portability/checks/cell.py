@@ -65,7 +65,7 @@ def _forget_others() -> None:
         allocation.set_allocator(allocation.NullAllocator())
 
 
-class _Watched:
+class Watched:
     """An adapter that shows the sessions which it opens."""
 
     def __init__(self, adapter: Backend, opened: Callable[[Session], None]) -> None:
@@ -150,7 +150,7 @@ class _Check:
         """Where a target is only compiled for, a wrapper may still ask for its device."""
         if self.target.evidence.executes or self.adapter.device == "cpu":
             return contextlib.nullcontext()
-        return pretend(self.adapter.device, self.target.id, self.adapter.limits_of(self.target.id))
+        return pretend(self.adapter, self.target.id)
 
     def _stored_at(self, subject: Subject, message: str) -> str:
         """Return the line that stored the element that a message names, "" where it cannot be told."""
@@ -227,7 +227,7 @@ class _Check:
         self, case: KernelCase, dtype: str, sample: str, blocks: Blocks, opened: Callable[[Session], None]
     ) -> tuple[Observation, list[Problem], Session | None]:
         problems: list[Problem] = []
-        watched = _Watched(self.adapter, opened)
+        watched = Watched(self.adapter, opened)
         cell = Cell(case.name, dtype, sample, self.target.id, self.target.environment)
         options = Options(timing=False, root=str(self.root))
         observation = run_cell(cell, case, cast(Backend, watched), self.target, blocks, "", options, problems)

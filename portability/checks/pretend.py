@@ -2,100 +2,114 @@
 
 A wrapper may allocate on "cuda", assert `x.is_cuda`, or ask for the number of multiprocessors. Under `pretend`, tensors
 are on the CPU and say that they are on the device, and the device's properties are the target's limits. Nothing is
-computed: what launches compiles, and that is all.
+computed by kernels, and memory that only a kernel would write is zero, so that an index made of it is in bounds.
+
+torch's own names are replaced rather than a mode entered: a mode is off within custom operators and backward passes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping
-from types import SimpleNamespace
+from types import BuiltinFunctionType
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
-from portability.backend import Limits
+from portability.backend import Backend
+from portability.checks.pretended import answers
+
+# Functions of torch that make a tensor on a device, beside those whose documentation says `device`.
+FACTORIES = ("empty_permuted", "empty_quantized", "scalar_tensor", "tensor", "as_tensor", "asarray")
+AUTOCAST = ("is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype")  # by device
+METHODS = ("to", "new_tensor", "new_empty", "new_empty_strided", "new_zeros", "new_ones", "new_full", "type")
+MODULES = (torch, torch.fft)
 
 
 @contextlib.contextmanager
-def pretend(kind: str, target: str, limits: Limits) -> Iterator[None]:
-    """Let CPU tensors pass for tensors on torch's device type `kind` ("cuda"), with the properties of `target`."""
-    module = getattr(torch, kind, None)
-    changed = {n: f for n, f in _answers(target, limits).items() if hasattr(module, n)}
-    before = {n: getattr(module, n) for n in changed}
-    for name, function in changed.items():
-        setattr(module, name, function)
+def pretend(adapter: Backend, target: str) -> Iterator[None]:
+    """Let CPU tensors pass for tensors on the adapter's device, with the properties of `target`."""
+    kind, runtime = adapter.device, getattr(adapter, "runtime", "")  # of DeviceBackend: what torch is built with
+    with contextlib.ExitStack() as stack:
+        for place, changed in (
+            *answers(kind, target, adapter.limits_of(target), runtime),
+            *((m, _factories(m, kind)) for m in MODULES),
+            (torch.Tensor, _tensor(kind)),
+        ):
+            stack.enter_context(replaced(place, changed))
+        yield
+
+
+@contextlib.contextmanager
+def replaced(place: Any, changed: Mapping[str, Any]) -> Iterator[None]:
+    """Give `place` these attributes for a while; those that it inherits are inherited again afterwards."""
+    own = {n: vars(place)[n] for n in changed if n in vars(place)}
+    for name, value in changed.items():
+        setattr(place, name, value)
     try:
-        with _Device(kind):
-            yield
+        yield
     finally:
-        for name, function in before.items():
-            setattr(module, name, function)
+        for name in changed:
+            if name in own:
+                setattr(place, name, own[name])
+            else:
+                delattr(place, name)
 
 
-class _Device(TorchFunctionMode):
-    """Takes `kind` for the CPU in every argument, and the CPU for `kind` in every answer."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.kind = kind
-        self.asked = f"is_{kind}"
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", "")
-        if name == "__get__":  # of a property: `func` is bound to it
-            name = getattr(getattr(func, "__self__", None), "__name__", "")
-            if name == self.asked:
-                return True
-            if name == "device":
-                return torch.device(self.kind, 0)
-        if name == self.kind:  # x.cuda()
-            return args[0]
-        return func(*self._here(args), **self._here(kwargs or {}))
-
-    def _here(self, value: Any) -> Any:
-        if isinstance(value, torch.device):
-            return torch.device("cpu") if value.type == self.kind else value
-        if isinstance(value, str):
-            return "cpu" if value.partition(":")[0] == self.kind else value
-        if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
-            return type(value)(self._here(v) for v in value)
-        if isinstance(value, dict):
-            return {k: self._here(v) for k, v in value.items()}
-        return value
-
-
-def _answers(target: str, limits: Limits) -> Mapping[str, Callable[..., Any]]:
-    """What `torch.cuda` is asked, and what the target's limits say."""
-    arch = target.partition(":")[2]
-    capability = divmod(int(arch), 10) if arch.isdigit() else (9, 0)
-    properties = SimpleNamespace(
-        name=target,
-        major=capability[0],
-        minor=capability[1],
-        gcnArchName=arch,
-        multi_processor_count=limits.units or 64,
-        warp_size=limits.warp or 32,
-        max_threads_per_block=limits.threads or 1024,
-        max_threads_per_multi_processor=(limits.unit_warps or 64) * (limits.warp or 32),
-        regs_per_multiprocessor=limits.registers or 65536,
-        shared_memory_per_block=min(limits.shared_memory or 2**31, 49152),
-        shared_memory_per_block_optin=limits.shared_memory or 2**31 - 1,
-        shared_memory_per_multiprocessor=limits.unit_shared_memory or 2**31 - 1,
-        total_memory=2**36,
-        L2_cache_size=2**25,
-    )
-    return {
-        "is_available": lambda: True,
-        "device_count": lambda: 1,
-        "current_device": lambda: 0,
-        "set_device": lambda *_: None,
-        "get_device_name": lambda *_: target,
-        "get_device_capability": lambda *_: capability,
-        "get_device_properties": lambda *_: properties,
-        "synchronize": lambda *_: None,
-        "empty_cache": lambda: None,
-        "device": lambda *_: contextlib.nullcontext(),
-        "current_stream": lambda *_: SimpleNamespace(cuda_stream=0, synchronize=lambda: None),
+def _factories(module: Any, kind: str) -> Mapping[str, Callable[..., Any]]:
+    """Return the functions of a module that take a device, each taking `kind` for the CPU."""
+    said = "device (:class:`torch.device`"
+    found = {
+        n: f
+        for n, f in vars(module).items()
+        if isinstance(f, BuiltinFunctionType) and (n in FACTORIES + AUTOCAST or said in (f.__doc__ or ""))
     }
+    return {n: _here(f, kind, cleared=n.startswith("empty")) for n, f in found.items()}
+
+
+def _tensor(kind: str) -> Mapping[str, Any]:
+    """Return the attributes of a tensor that tell or change where it is."""
+    tensor = torch.Tensor
+    made: dict[str, Any] = {n: _here(getattr(tensor, n), kind, cleared=n.startswith("new_empty")) for n in METHODS}
+    plain = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]  # a slot's own getter
+    there = torch.device(kind, 0)
+
+    def device(self: torch.Tensor) -> torch.device:
+        found: torch.device = plain(self)
+        return there if found.type == "cpu" else found
+
+    made["device"] = property(device)
+    made[f"is_{kind}"] = property(lambda self: plain(self).type == "cpu")
+    made["is_cpu"] = property(lambda _: False)
+    made["get_device"] = lambda self: 0 if plain(self).type == "cpu" else -1
+    made[kind] = lambda self, *_, **__: self
+    made["pin_memory"] = lambda self, *_: self
+    made["record_stream"] = lambda *_: None
+    wrapper = torch.Tensor._make_wrapper_subclass
+    made["_make_wrapper_subclass"] = staticmethod(_here(wrapper, kind))
+    return made
+
+
+def _here(function: Callable[..., Any], kind: str, cleared: bool = False) -> Callable[..., Any]:
+    """Return `function` with `kind`, wherever it is given as a device, taken for the CPU."""
+
+    def cpu(value: Any) -> Any:
+        if isinstance(value, torch.device):
+            return torch.device("cpu") if value.type == kind else value
+        return "cpu" if isinstance(value, str) and value.partition(":")[0] == kind else value
+
+    @functools.wraps(function)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        device = kwargs.get("device")
+        if isinstance(device, int) and not isinstance(device, bool):
+            kwargs["device"] = "cpu"
+        elif device is not None:
+            kwargs["device"] = cpu(device)
+        kwargs.pop("pin_memory", None)
+        found = function(*(cpu(a) for a in args), **kwargs)
+        if cleared and not torch.compiler.is_compiling():  # there it would become a kernel of its own
+            found.detach().zero_()
+        return found
+
+    return made

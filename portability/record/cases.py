@@ -70,7 +70,9 @@ def launched(recording: Recording) -> list[Launched]:
 
 
 def package_of(call: Call) -> str:
-    """Return the package that a kernel is of; a program's own file stands for itself."""
+    """Return the package that a kernel is of; a program's own file stands for itself, and what is generated for all."""
+    if call.origin != "triton":
+        return call.origin
     return Path(call.file).stem if call.module == "__main__" else call.module.partition(".")[0]
 
 

@@ -95,8 +95,13 @@ class Recording:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say what was recorded."""
-        if self._said:
-            terminalreporter.write_line(self._said)
+        if not self._said:
+            return
+        terminalreporter.write_line(self._said)
+        if not self.session.ran:
+            terminalreporter.write_line(
+                "nothing was computed, and comparisons were taken to hold: passing says nothing"
+            )
 
     def _write(self) -> None:
         from portability.record.session import part_of

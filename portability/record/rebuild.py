@@ -6,9 +6,12 @@ looks in the process's own paths first, then in those of the recorded program.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
+import linecache
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -30,9 +33,11 @@ def extend_paths(paths: Sequence[str]) -> None:
 
 def rebuild(call: Call) -> Any:
     """Return the jitted function of a recorded launch. Raises `NotRebuiltError`."""
+    if call.origin == "inductor":
+        return _generated(call)
     whys: list[str] = []
     for module in _modules(call, whys):
-        found = find(module, call)
+        found = _local(module, call) if call.source else find(module, call)
         if found is not None:
             return found
         whys.append(f"no kernel {call.kernel} in {module.__name__}")
@@ -47,6 +52,48 @@ def find(module: ModuleType, call: Call) -> Any:
     alike = [k for k in _kernels(module) if k.fn.__qualname__ == call.kernel and k.fn.__module__ == module.__name__]
     same = [k for k in alike if _digest(k) == call.digest]
     return next(iter(same or alike), None)
+
+
+def _local(module: ModuleType, call: Call) -> Any:
+    """Make a kernel that was defined within a function, in its module and with what it took from around it."""
+    import triton
+
+    from portability.record.arguments import UnknownArgumentError, decode
+
+    name = call.kernel.rpartition(".")[2]
+    try:
+        taken = {n: decode(n, v) for n, v in call.closure.items()}
+    except UnknownArgumentError as error:
+        raise NotRebuiltError(f"not rebuilt: it was defined within a function, and {error}") from None
+    text = "\n" * (call.line - 1) + call.source  # on its own lines, so that errors name them
+    linecache.checkcache(call.file)
+    if not linecache.getlines(call.file):
+        linecache.cache[call.file] = (len(text), None, text.splitlines(keepends=True), call.file)
+    scope = {**vars(module), **taken}
+    exec(compile(text, call.file, "exec", dont_inherit=True), scope)
+    function = scope[name]
+    function.__qualname__, function.__module__ = call.kernel, module.__name__
+    return triton.jit(function, **call.jit)
+
+
+def _generated(call: Call) -> Any:
+    """Import the module that Inductor wrote, from the recording."""
+    from portability.record.inductor import kept_driver
+
+    name = f"recorded_{hashlib.sha256(call.source.encode()).hexdigest()[:16]}"
+    module = sys.modules.get(name)
+    if module is None:
+        path = Path(tempfile.mkdtemp()) / f"{name}.py"
+        path.write_text(call.source, encoding="utf-8")
+        try:
+            with kept_driver():
+                module = _imported(name, path)
+        except Exception as error:
+            raise NotRebuiltError(f"not rebuilt: {type(error).__name__}: {error}") from error
+    found = find(module, call)
+    if found is None:
+        raise NotRebuiltError(f"not rebuilt: no kernel {call.kernel} in the generated module")
+    return found
 
 
 def _modules(call: Call, whys: list[str]) -> Iterator[ModuleType]:
@@ -69,19 +116,23 @@ def _from_file(call: Call) -> ModuleType:
     known = sys.modules.get(name)
     if known is not None and getattr(known, "__file__", None) == call.file:
         return known
-    spec = importlib.util.spec_from_file_location(name, call.file)
+    return _imported(name, Path(call.file))
+
+
+def _imported(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None, "a file that ends in .py has a loader"
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    sys.path.insert(0, str(Path(call.file).parent))
+    sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
     finally:
-        sys.path.remove(str(Path(call.file).parent))
+        sys.path.remove(str(path.parent))
     return module
 
 

@@ -11,16 +11,17 @@ import hashlib
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from portability.checks.collect import definition
 from portability.launch import describe
+from portability.record import inductor
 from portability.record.arguments import encode
 from portability.record.model import Call, Grid, Recording
 
-TEST = "PYTEST_CURRENT_TEST"  # pytest's own word for the test that runs, "path::name (call)"
+LOCAL = "<locals>"  # in the qualified name of what is defined within a function
 
 
 @dataclass
@@ -40,6 +41,8 @@ class Recorder:
         """`target` is what the program is told of or runs on; `ran` says which."""
         self.target, self.ran, self.program = target, ran, program
         self.entries: dict[int, Entry] = {}
+        # By Inductor's kernel and the sizes it is given: a launch a configuration.
+        self.generated: dict[tuple[int, tuple[int, ...]], list[tuple[Entry, tuple[int, ...]]]] = {}
         self.failed: dict[str, Call] = {}
         self.unnamed: dict[str, None] = {}
         self.test = ""  # the test that runs, where a pytest plugin says so
@@ -49,6 +52,7 @@ class Recorder:
     def start(self) -> None:
         """Begin to record."""
         self._exit.enter_context(self._wrapped())
+        self._exit.enter_context(inductor.noted(self.note_generated))
 
     def stop(self) -> None:
         """Leave everything as it was."""
@@ -56,8 +60,9 @@ class Recorder:
 
     def recording(self) -> Recording:
         """Return what was recorded so far."""
-        calls = [*(e.call for e in self.entries.values()), *self.failed.values()]
-        counts = [*(e.grids for e in self.entries.values()), *({} for _ in self.failed)]
+        entries = [*self.entries.values(), *(e for some in self.generated.values() for e, _ in some)]
+        calls = [*(e.call for e in entries), *self.failed.values()]
+        counts = [*(e.grids for e in entries), *({} for _ in self.failed)]
         tests: dict[str, int] = {}
         made = [_with_grids(call, grids, tests) for call, grids in zip(calls, counts, strict=True)]
         paths = tuple(dict.fromkeys(os.path.abspath(p) for p in sys.path))
@@ -116,17 +121,39 @@ class Recorder:
             if compiled is None:  # a hook of the program took the launch over
                 return
             entry = self.entries[id(compiled)] = Entry(self._call(kernel, args, kwargs, compiled), compiled)
-        key = (tuple(grid), self.test)
-        count = entry.grids.get(key)
-        if count is not None:
-            entry.grids[key] = count + 1
+        if not self._counted(entry, grid):
             return
-        entry.grids[key] = 1
         programs = Grid(tuple(int(n) for n in grid)).programs
         if programs < entry.smallest:  # its arguments are the smallest to run it with
             if entry.smallest < 2**63:
                 entry.call = self._call(kernel, args, kwargs, compiled)
             entry.smallest = programs
+
+    def note_generated(self, generated: Any, args: Sequence[Any]) -> None:
+        """Count a launch of a kernel that Inductor generated, once for each configuration that it has."""
+        key = id(generated), tuple([a for a in args if a.__class__ is int])  # sizes, where they vary
+        entries = self.generated.get(key)
+        if entries is None:
+            entries = self.generated[key] = [*self._generated(generated, args)]
+        for entry, grid in entries:
+            self._counted(entry, grid)
+
+    def _generated(self, generated: Any, args: Sequence[Any]) -> Iterator[tuple[Entry, tuple[int, ...]]]:
+        source, known = inductor.compiled_from(generated), list(inductor.described(generated, args))
+        for given, grid, config in known:
+            call = self._call(generated.fn, (), given, source)
+            call = replace(
+                call, origin="inductor", source=inductor.source_of(generated), config=str(config) if known[1:] else "",
+                tuning=call.digest[:12] if known[1:] else "",
+            )  # fmt: skip
+            yield Entry(call, generated), grid
+
+    def _counted(self, entry: Entry, grid: Any) -> bool:
+        """Count a launch; whether it is the first of its grid and test."""
+        key = (tuple(grid), self.test)
+        count = entry.grids.get(key)
+        entry.grids[key] = 1 if count is None else count + 1
+        return count is None
 
     def note_failure(self, kernel: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception) -> None:
         """Describe a launch that raised: there is no binary to know it by."""
@@ -162,6 +189,7 @@ class Recorder:
             config=launch.config,
             tuning=self._tuning(kernel),
             error=error,
+            **(_local(kernel) if LOCAL in launch.kernel else {}),
         )
 
     def _tuning(self, kernel: Any) -> str:
@@ -181,6 +209,15 @@ def bound(kernel: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict
     made = kernel.signature.bind_partial(*args, **own)
     made.apply_defaults()
     return dict(made.arguments)
+
+
+def _local(kernel: Any) -> dict[str, Any]:
+    """Return what makes a kernel again that was defined within a function, and that no module holds."""
+    cells = dict(zip(kernel.fn.__code__.co_freevars, kernel.fn.__closure__ or (), strict=True))
+    jit = {
+        n: list(v) for n in ("do_not_specialize", "do_not_specialize_on_alignment") if (v := getattr(kernel, n, None))
+    }
+    return {"source": kernel.src, "closure": {n: encode(c.cell_contents) for n, c in cells.items()}, "jit": jit}
 
 
 def digest(kernel: Any) -> str:

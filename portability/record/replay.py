@@ -123,7 +123,7 @@ class Replay:
         if self.adapter.device == "cpu" or self.target.evidence.executes:
             yield
             return
-        with pretend(self.adapter.device, self.target.id, self.adapter.limits_of(self.target.id)):
+        with pretend(self.adapter, self.target.id):
             yield
 
 
