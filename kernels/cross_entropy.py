@@ -137,16 +137,25 @@ def cross_entropy(
     `reduction` is "mean", "sum" or "none". Raises `TypeError` for another dtype, `ValueError` for other shapes, devices
     or options.
     """
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"cross_entropy: reduction {reduction!r} is none of {', '.join(REDUCTIONS)}")
+    check_reduction(reduction)
     options = ignore_index, label_smoothing, blocks
     if differentiating(logits):
         loss = _CrossEntropy.apply(logits, target, *options)
     else:
         loss, _ = cross_entropy_forward(logits, target, *options)
+    return reduced(loss, target, ignore_index, reduction)
+
+
+def reduced(loss, target, ignore_index, reduction):
+    """Return the mean of the losses of the rows that count, their sum, or the losses."""
     if reduction == "none":
         return loss
     return loss.sum() / (target != ignore_index).sum() if reduction == "mean" else loss.sum()
+
+
+def check_reduction(reduction):
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"cross_entropy: reduction {reduction!r} is none of {', '.join(REDUCTIONS)}")
 
 
 def cross_entropy_forward(
