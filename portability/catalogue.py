@@ -45,6 +45,7 @@ class Selection:
     dtypes: tuple[str, ...] = ()
     samples: Samples = Samples.DEFAULT
     timing: bool = True
+    environments: tuple[str, ...] = ()
 
 
 def to_text(catalogue: Catalogue) -> dict[str, Any]:
@@ -64,6 +65,7 @@ def check(selection: Selection, catalogue: Catalogue, adapters: Mapping[str, Bac
         "--kernel": ({c.name for c in catalogue.cases}, selection.kernels),
         "--backend": (set(adapters), selection.backends),
         "--target": ({t.id for t in catalogue.targets}, selection.targets),
+        "--environment": ({t.environment for t in catalogue.targets}, selection.environments),
         "--dtype": ({d for c in catalogue.cases for d in c.dtypes}, selection.dtypes),
     }
     for option, (choices, asked) in known.items():
@@ -115,7 +117,8 @@ def _named(patterns: Sequence[str], name: str) -> bool:
 
 
 def _takes_target(selection: Selection, target: Target) -> bool:
-    return _named(selection.backends, target.backend) and _named(selection.targets, target.id)
+    asked = (selection.backends, target.backend), (selection.targets, target.id)
+    return all(_named(*pair) for pair in (*asked, (selection.environments, target.environment)))
 
 
 def _takes_probe(case: CaseInfo, selection: Selection) -> bool:

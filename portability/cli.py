@@ -26,6 +26,12 @@ COMMANDS: Mapping[str, str] = {  # name -> what it does; its module is portabili
     "check": "run and compile one file of kernels everywhere, and report what is wrong with it",
     "record": "record the Triton launches of a program or test suite, unchanged",
     "ir": "show what compilers make of a kernel, stage by stage, for one target or two beside each other",
+    "update": "record what the API probes come to, as the baseline that runs are compared with",
+    "caniuse": "look up where a name of the language works, since when, and what to use instead",
+    "port": "say what a kernel of one target needs on another, and find the blocks that fit",
+    "describe": "say what is known of a target, and from where",
+    "new": "write a working skeleton of a kernel or a backend, with its tests",
+    "check-backend": "hold an adapter against the contract",
     "mutate": "put mistakes into the kernels, and say which cell catches each",
     "env": "create, list and remove environments for other compilers",
 }
@@ -37,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="portability",
         description="Triton kernels on every backend: one source, one matrix, one table.",
-        epilog="commands:\n" + "\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items()),
+        epilog="commands:\n" + "\n".join(f"  {name:<13} {what}" for name, what in COMMANDS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"triton-portability {__version__}")
@@ -46,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     command = parser.parse_args(arguments[:1]).command
-    module = importlib.import_module(f"portability.commands.{command}")
+    module = importlib.import_module(f"portability.commands.{command.replace('-', '_')}")
     own = argparse.ArgumentParser(prog=f"portability {command}", description=module.__doc__)
     own.formatter_class = argparse.RawDescriptionHelpFormatter
     module.add_arguments(own)

@@ -15,7 +15,7 @@ from itertools import combinations
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from portability.model import Cell, Evidence, Expectation, Observation, Outcome, Standing, Verdict
+from portability.model import Cell, Evidence, Expectation, Observation, Outcome, Recorded, Standing, Verdict
 
 NAMES = ("kernel", "dtype", "sample", "target", "environment")  # what a cell is made of, and a rule's patterns
 
@@ -23,6 +23,10 @@ NAMES = ("kernel", "dtype", "sample", "target", "environment")  # what a cell is
 STATIC = frozenset({Outcome.COMPILE_ERROR, Outcome.OUT_OF_RESOURCES})
 # How a target says no to a dtype or a feature, by name.
 REFUSALS = frozenset({Outcome.UNSUPPORTED, Outcome.COMPILE_ERROR})
+# What only a faulty compiler, interpreter or probe gives; whatever else a probe comes to is a fact of coverage.
+MISTAKES = frozenset({
+    Outcome.WRONG, Outcome.OUT_OF_BOUNDS, Outcome.RACE, Outcome.UNDEFINED_VALUE, Outcome.NONDETERMINISTIC,
+})  # fmt: skip
 # What a rule cannot declare: the default, the absence of a try, and this harness's own faults.
 UNDECLARABLE = frozenset({Outcome.PASS, Outcome.UNAVAILABLE, Outcome.HARNESS_ERROR})
 
@@ -150,19 +154,51 @@ def judge(
 
     claimed  whether the adapter says that the cell's dtype works on its target
     today    the day against which rules expire
-    probe    whether the cell is an API probe: what it is refused is a fact of coverage and not of a rule
+    probe    whether the cell is an API probe: it is compared with its baseline, which the observation carries
     """
     outcome = observation.outcome
     if outcome is Outcome.UNAVAILABLE:
         return Verdict(Standing.UNKNOWN, "nothing here could try it")
     if outcome is Outcome.HARNESS_ERROR:
         return Verdict(Standing.REGRESSION, "an error of the harness itself; no rule can declare it")
+    if probe:
+        return _against_baseline(observation, observation.recorded)
     if not claimed and outcome in REFUSALS:
         return Verdict(Standing.AS_EXPECTED, "the adapter does not claim this dtype, and it is refused")
     governing = rules_for(rules, observation.cell, observation.versions)
     if governing:
         return _against_rule(governing[0], observation, today)
-    return _against_claim(observation) if not claimed else _against_pass(observation, probe)
+    return _against_claim(observation) if not claimed else _against_pass(observation)
+
+
+def _against_baseline(observation: Observation, recorded: Recorded | None) -> Verdict:
+    """A change in either direction fails; against an older Triton's baseline it is reported."""
+    if recorded is None and observation.outcome in MISTAKES:
+        return Verdict(Standing.REGRESSION, f"{observation.outcome}, and no baseline has it")
+    if recorded is None:
+        return Verdict(Standing.UNKNOWN, f"no baseline of this probe, {observation.evidence}, to compare with")
+    of = f"in the baseline of Triton {recorded.triton}"
+    before, now = _in_words(recorded.outcome, recorded.how), _in_words(observation.outcome, observation.how)
+    same_how = observation.how == recorded.how or not observation.how or not recorded.how
+    if observation.outcome is recorded.outcome and same_how:
+        return Verdict(Standing.AS_EXPECTED, f"{now}, as {of}")
+    if _slow_compile(observation) or recorded.outcome is Outcome.TIMEOUT:
+        return Verdict(Standing.UNKNOWN, f"{now}, {before} {of}: how long a compiler takes is the machine's")
+    version = observation.versions.get("triton", "")
+    if not in_range(f"=={recorded.triton}.*", version):
+        return Verdict(Standing.UNKNOWN, f"changed since Triton {recorded.triton}: {before} there, {now} in {version}")
+    standing = _change(recorded.outcome, observation.outcome)
+    return Verdict(standing, f"{now}, {before} {of}; portability update records it")
+
+
+def _change(before: Outcome, now: Outcome) -> Standing:
+    if Outcome.PASS not in (before, now) or before is now:
+        return Standing.MISMATCH  # another failure, or a pass by other means
+    return Standing.STALE if now is Outcome.PASS else Standing.REGRESSION
+
+
+def _in_words(outcome: Outcome, how: str) -> str:
+    return f"{outcome} ({how})" if how else str(outcome)
 
 
 def _against_rule(rule: Expectation, observation: Observation, today: date) -> Verdict:
@@ -199,14 +235,12 @@ def _against_claim(observation: Observation) -> Verdict:
     )
 
 
-def _against_pass(observation: Observation, probe: bool) -> Verdict:
+def _against_pass(observation: Observation) -> Verdict:
     outcome = observation.outcome
     if outcome is Outcome.PASS:
         return Verdict(Standing.AS_EXPECTED, "a pass, which is expected where no rule says otherwise")
     if _slow_compile(observation):
         return Verdict(Standing.UNKNOWN, "the compiler ran out of time, which on a faster machine it may not")
-    if probe and (outcome in REFUSALS or outcome is Outcome.IGNORED):
-        return Verdict(Standing.UNKNOWN, "an API probe that is refused, with no baseline to compare with")
     return Verdict(Standing.REGRESSION, f"{outcome}, and no rule declares it")
 
 

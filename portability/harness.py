@@ -77,7 +77,7 @@ class Harness:
         if not catalogue.errors:  # a kernel that could not be imported is not a wrong name
             validate(self.matrix, catalogue.cases, catalogue.targets, families)
         self._catalogue = catalogues.titled(catalogue, self.matrix)
-        self._probes = frozenset(c.name for c in catalogue.cases if c.group)
+        self._probes = frozenset(c.name for c in catalogue.cases if c.names)
 
     def environment(self, name: str) -> Environment:
         """Return an environment by name: matrix.toml's own, or one that `portability env create` made."""

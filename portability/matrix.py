@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import tomllib
 
-from portability import expectations
+from portability import environments, expectations
 from portability.expectations import NAMES, UNDECLARABLE, in_range, names_cell
 from portability.model import (
     DEFAULT_ENVIRONMENT,
@@ -92,6 +92,16 @@ class Matrix:
     environments: Mapping[str, EnvironmentSettings] = field(default_factory=dict)
     blocks: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)  # kernel -> selector -> entry
     expectations: tuple[Expectation, ...] = ()
+
+    def with_environments(self, names: Collection[str], known: Collection[str] = ()) -> Matrix:
+        """Return the matrix with environments that `portability env create` made, every target in them.
+
+        Left as they are: the default one, what is declared already, and those in `known`, the adapters' own. Raises
+        `LookupError` with the command that makes it for one that is not installed, else with the choices.
+        """
+        new = [n for n in names if n not in {DEFAULT_ENVIRONMENT, *self.environments, *known}]
+        made = {n: EnvironmentSettings(environments.get(n).name) for n in new}
+        return replace(self, environments={**self.environments, **made})
 
     def rules_for(self, cell: Cell, versions: Mapping[str, str]) -> list[Expectation]:
         """Return the rules that govern `cell` under `versions`; a valid matrix has at most one."""

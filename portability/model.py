@@ -231,6 +231,15 @@ class Timing:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """What the baseline of a Triton minor version holds for a probe's cell."""
+
+    triton: str  # "3.9": of the cell's own version, or of the nearest older one that has a baseline
+    outcome: Outcome = Outcome.PASS
+    how: str = ""  # native, mixed or emulated, as the assembly told
+
+
+@dataclass(frozen=True)
 class Observation:
     """The record of one cell."""
 
@@ -253,6 +262,8 @@ class Observation:
     versions: Mapping[str, str] = field(default_factory=dict)  # triton and torch of the cell's environment
     device: str = ""
     when: str = ""  # UTC, ISO 8601
+    how: str = ""  # of a probe, as the assembly tells: native, mixed or emulated
+    recorded: Recorded | None = None  # of a probe: what its baseline holds
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,7 @@ class State:
     """What one process of a pytest run knows: the harness, and in the controller the results file."""
 
     def __init__(self, config: pytest.Config, path: Path) -> None:
+        from portability.backend import discover
         from portability.harness import Harness
         from portability.matrix import MatrixError, read_matrix
         from portability.pool import temporary_folder
@@ -127,7 +128,9 @@ class State:
         )
         self.folder = folder
         try:
-            matrix = read_matrix(path).with_environments(option.portability_environment)
+            matrix = read_matrix(path)
+            own = {backend.environment for backend in discover(matrix.backends).values()}
+            matrix = matrix.with_environments(option.portability_environment, own)
             self.harness: Harness = Harness(matrix, folder, path.parent.resolve(), options)
         except (MatrixError, ValueError, LookupError) as error:
             raise pytest.UsageError(str(error)) from None

@@ -8,6 +8,7 @@ import subprocess
 import uuid
 from collections.abc import Mapping
 from datetime import datetime, timezone
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ def now() -> str:
 
 def header_of(harness: Harness, selection: Selection, seed: int) -> Header:
     """Return the header of a run of `harness` that begins now."""
-    catalogue = harness.catalogue
+    catalogue, asked = harness.catalogue, selection.environments
     claims = {
         t.id: tuple(
             sorted({d for c in catalogue.cases for d in c.dtypes if harness.adapters[t.backend].claims(t.id, d)})
@@ -52,7 +53,7 @@ def header_of(harness: Harness, selection: Selection, seed: int) -> Header:
             seed=seed,
             started=now(),
         ),
-        targets=catalogue.targets,
+        targets=tuple(t for t in catalogue.targets if not asked or any(fnmatchcase(t.environment, e) for e in asked)),
         cases=catalogue.cases,
         claims=claims,
         expectations=harness.matrix.expectations,

@@ -60,7 +60,7 @@ def _grid_text(grid: Grid, width: int) -> Iterator[str]:
         return
     room = max(12, min(30, (width - 24) // len(grid.by) - 2))
     names = [[clip(n, room) for n in row.names] for row in grid.rows]
-    squares = [[_square_lines(s) for s in row.squares] for row in grid.rows]
+    squares = [[_square_lines(s, grid.view) for s in row.squares] for row in grid.rows]
     if grid.view is not View.KERNELS:
         names.append(["all", *[""] * (len(grid.by) - 1)])
         squares.append([s.share for s in grid.totals])
@@ -72,9 +72,11 @@ def _grid_text(grid: Grid, width: int) -> Iterator[str]:
         yield aligned(rows, [*grid.by, *(heads[i] for i in piece)], "simple")
 
 
-def _square_lines(square: Square) -> str:
+def _square_lines(square: Square, view: View) -> str:
     if square.total in (0, square.unavailable):
         return square.text
+    if view is View.API:
+        return "\n".join((square.share, f"{square.passed}/{square.total}", *square.marks))
     return "\n".join((f"{square.evidence} {square.passed}/{square.total}", *square.marks))
 
 
@@ -124,7 +126,7 @@ def markdown(table: Table) -> str:
     parts: list[str] = []
     for g in table.grids:
         heads = [*g.by, *(escape(" ".join(_head(c, g.columns).split("\n"))) for c in g.columns)]
-        rows = [[*map(escape, row.names), *(escape(s.text) for s in row.squares)] for row in g.rows]
+        rows = [[*map(escape, row.names), *(escape(_square_text(s, g.view)) for s in row.squares)] for row in g.rows]
         if g.view is not View.KERNELS and rows:
             rows.append(["all", *[""] * (len(g.by) - 1), *(s.share for s in g.totals)])
         parts += [f"### {TITLES[g.view]}", aligned(rows, heads, "github") if rows else "No such cell was run."]
@@ -132,6 +134,10 @@ def markdown(table: Table) -> str:
         parts += ["### Times", rows_markdown(table.times)]
     parts += map(section_markdown, table.sections)
     return "\n\n".join(parts) + "\n"
+
+
+def _square_text(square: Square, view: View) -> str:
+    return square.shared if view is View.API else square.text
 
 
 FORMS: Mapping[str, Callable[[Table, int], str]] = {

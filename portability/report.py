@@ -22,7 +22,8 @@ SIGNS = {
     "!": "! not as declared: the run fails by it",
     "*": "* declared with its reason (below)",
     "?": "? cannot be decided by this evidence",
-    "n/a": "n/a: the adapter does not claim these dtypes, and they are refused",
+    "n/a": "n/a: refused, as dtypes are that the adapter does not claim, and what of the language no target takes or "
+    "another vendor adds",
     "not run": "not run: no cell of this row was selected there",
     "unavailable": "unavailable: nothing here could try (below)",
 }
@@ -75,6 +76,7 @@ def sections(
         ("Rules that matched no cell", (f"{r.place}: {r.reason}" for r in unmatched)),
         ("Conflicts: one cell, Triton and device, and different outcomes", map(_conflict, merged.conflicts)),
         ("Differs between machines and versions", _differences(merged, entries)),
+        ("Changed since the baseline of an older Triton", _changed(entries)),
         ("Declared", _declared(entries)),
         ("Unavailable", _unavailable(grids)),
         ("Warnings", _warnings(entries)),
@@ -116,6 +118,20 @@ def _differences(merged: Merged, entries: Sequence[Entry]) -> Iterator[str]:
     for cell, several in merged.cells.items():
         if cell in wanted and len({e.observation.outcome for e in several}) > 1:
             yield f"{cell.id}: {', '.join(f'{e.observation.outcome} ({_origin(e)})' for e in several)}"
+
+
+def _changed(entries: Sequence[Entry]) -> Iterator[str]:
+    """A line for cells of a probe that changed alike."""
+    alike: dict[tuple[str, str], list[Entry]] = {}
+    for e in entries:
+        o, recorded = e.observation, e.observation.recorded
+        if recorded is None or e.verdict.standing is not Standing.UNKNOWN:
+            continue
+        if (recorded.outcome, recorded.how) != (o.outcome, o.how):
+            alike.setdefault((e.cell.kernel, e.verdict.why), []).append(e)
+    for (kernel, why), found in alike.items():
+        places = ", ".join(dict.fromkeys(f"{e.cell.dtype} on {e.cell.target}" for e in found))
+        yield f"{kernel} ({places}): {why}"
 
 
 def _declared(entries: Sequence[Entry]) -> Iterator[str]:

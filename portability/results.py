@@ -62,6 +62,7 @@ class Selection:
     timing: bool = True
     expression: str = ""  # pytest's own -k, -m, --lf
     cells: int = 0  # how many cells that came to
+    environments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,8 @@ class Run:
 
     @property
     def probes(self) -> frozenset[str]:
-        """The names of the cases that are API probes."""
-        return frozenset(c.name for c in self.header.cases if c.group)
+        """The names of the cases that are API probes: those that are about names of the language."""
+        return frozenset(c.name for c in self.header.cases if c.names)
 
     def verdicts(self) -> list[Verdict]:
         """Return the verdict on each observation, in order, by what the run's own header declares."""

@@ -18,6 +18,7 @@ from portability.outcomes import problem_of
 from portability.paths import without_paths
 
 OPTION = "launch."  # begins the names of probes that are about an option of a launch
+GRID = "launch.grid"  # which is none
 DETAIL_LINES = 12  # enough for an error and its cause; the whole is in the log of the run
 
 
@@ -76,7 +77,7 @@ def _run(
     progress.stage = "launch"
     if not session.launches and all(x.numel() for x in inputs if isinstance(x, torch.Tensor)):
         progress.problems.append(Problem(Outcome.LAUNCH_ERROR, "nothing-launched", "the operator launched no kernel"))
-    asked = [n.removeprefix(OPTION) for n in case.names if n.startswith(OPTION)]
+    asked = [n.removeprefix(OPTION) for n in case.names if n.startswith(OPTION) and n != GRID]
     if asked and session.evidence is Evidence.INTERPRETED and not progress.problems:
         said = f"the interpreter takes {', '.join(asked)} and does nothing with it"
         progress.problems.append(Problem(Outcome.IGNORED, "ignored-option", said))

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from portability.baselines.history import uniform
 from portability.merge import Entry, Merged, shown
-from portability.model import CaseInfo, Evidence, Outcome, Standing, Target, Word
+from portability.model import CaseInfo, Cell, Evidence, Outcome, Standing, Target, Word
 
 PACKAGE = "package:"  # begins the group of a case that was recorded from a package
 
@@ -59,11 +60,20 @@ class Square:
         return " ".join((f"{self.evidence} {self.passed}/{self.total}", *self.marks))
 
     @property
-    def share(self) -> str:
-        """The part that passed, of those that could be tried."""
+    def percent(self) -> int | None:
+        """The part that passed of those that could be tried, down to whole percent: 100 % is all of them."""
         tried = self.total - self.unavailable
-        # Down to whole percent: 100 % is all of them.
-        return f"{self.evidence} {100 * self.passed // tried} %" if tried else self.text
+        return 100 * self.passed // tried if tried else None
+
+    @property
+    def share(self) -> str:
+        """That part in words."""
+        return self.text if self.percent is None else f"{self.evidence} {self.percent} %"
+
+    @property
+    def shared(self) -> str:
+        """The square with that part, for rows that stand for many cells."""
+        return self.text if self.percent is None else " ".join((f"{self.share} of {self.total}", *self.marks))
 
 
 @dataclass(frozen=True)
@@ -124,10 +134,10 @@ def view_of(case: CaseInfo) -> View:
     return View.API if case.group else View.KERNELS
 
 
-def square(entries: Iterable[Entry]) -> Square:
-    """Return what the entries, one a cell, come to."""
+def square(entries: Iterable[Entry], apart: Collection[Cell] = ()) -> Square:
+    """Return what the entries, one a cell, come to; cells in `apart` are refused as they should be."""
     entries = list(entries)
-    counted = [e for e in entries if not refused(e)]
+    counted = [e for e in entries if not refused(e) and e.cell not in apart]
     tried = [e for e in counted if e.tried]
     outcomes = Counter(str(e.observation.outcome) for e in counted)
     return Square(
@@ -143,11 +153,38 @@ def square(entries: Iterable[Entry]) -> Square:
 
 
 def refused(entry: Entry) -> bool:
-    """Return whether a dtype that the adapter does not claim was refused, as it should be."""
+    """Return whether a kernel's dtype that the adapter does not claim was refused, as it should be."""
     return (
         entry.verdict.standing is Standing.AS_EXPECTED
         and entry.verdict.expectation is None
+        and entry.observation.recorded is None  # a probe's refusal is what its table is about
         and entry.observation.outcome is not Outcome.PASS
+    )
+
+
+def not_expected(merged: Merged) -> frozenset[Cell]:
+    """Return the cells of probes that count against no target.
+
+    Those of another vendor's extension, and those of a probe and dtype that no target takes, of two backends at least:
+    that is the language's own contract, as `exp` of float16 is.
+    """
+    backends = {(t.id, t.environment): t.backend for t in merged.targets}
+    vendors = {c.name: c.vendor for c in merged.cases if c.names}
+    refusals: dict[tuple[str, str], dict[str, list[Entry]]] = {}
+    for e in merged.entries:
+        if e.cell.kernel in vendors and e.tried and e.observation.evidence is not Evidence.INTERPRETED:
+            backend = backends.get((e.cell.target, e.cell.environment), "")
+            refusals.setdefault((e.cell.kernel, e.cell.dtype), {}).setdefault(backend, []).append(e)
+    outcomes = {k: [[e.observation.outcome for e in es] for es in found.values()] for k, found in refusals.items()}
+    alike = {k for k, found in outcomes.items() if uniform(found)}
+    return frozenset(
+        e.cell
+        for e in merged.entries
+        if e.observation.outcome is not Outcome.PASS
+        and (
+            (e.cell.kernel, e.cell.dtype) in alike
+            or vendors.get(e.cell.kernel, "") not in ("", backends.get((e.cell.target, e.cell.environment)))
+        )
     )
 
 
@@ -200,8 +237,9 @@ def grid(merged: Merged, view: View, by: Sequence[str] = (), omit: Collection[st
             names = tuple(_name(entry, cases[cell.kernel], f) for f in by)
             rows.setdefault(names, [[] for _ in columns])[column].append(entry)
     order = Order(list(cases.values()), by)
-    found = [Row(names, tuple(square(e) for e in rows[names])) for names in sorted(rows, key=order)]
-    totals = [square(e for row in rows.values() for e in row[i]) for i in range(len(columns))]
+    apart = not_expected(merged) if view is View.API else frozenset()
+    found = [Row(names, tuple(square(e, apart) for e in rows[names])) for names in sorted(rows, key=order)]
+    totals = [square((e for row in rows.values() for e in row[i]), apart) for i in range(len(columns))]
     return Grid(view, by, tuple(columns), tuple(found), tuple(totals))
 
 

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
+from portability.baselines.records import with_baseline
 from portability.harness import Harness
 from portability.model import Cell, Evidence, Outcome, to_json
 
 
 def test_cell(portability_cell: Cell, portability_harness: Harness, record_property: Any) -> None:
     """Each cell does what matrix.toml declares of it: `pass`, unless a rule names another outcome."""
-    observation = portability_harness.run(portability_cell)
+    names = portability_harness.catalogue.case(portability_cell.kernel).names
+    observation = with_baseline(portability_harness.run(portability_cell), names)
     verdict = portability_harness.judge(observation)
     record_property("evidence", str(observation.evidence))
     record_property("outcome", str(observation.outcome))

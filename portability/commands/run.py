@@ -18,6 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", action="append", default=[], metavar="B", help="only this backend (repeatable)")
     parser.add_argument("--target", action="append", default=[], metavar="T", help="only this target (repeatable)")
     parser.add_argument("--dtype", action="append", default=[], metavar="D", help="only this dtype (repeatable)")
+    help_ = "only this environment: 'default', or one of `portability env list` (repeatable)"
+    parser.add_argument("--environment", action="append", default=[], metavar="E", help=help_)
     parser.add_argument("--full", action="store_true", help="every sample, dtype and probe on every target")
     help_ = "one sample everywhere; every one where values are computed; every one everywhere (default: matrix.toml's)"
     parser.add_argument("--samples", choices=("quick", "default", "full"), help=help_)
@@ -60,7 +62,7 @@ def _options(args: argparse.Namespace, results: Path, matrix: Path) -> list[str]
     made += ["-q", "--no-header", "--tb=line", "-rN", f"--rootdir={matrix.resolve().parent}", "-p", "no:cacheprovider"]
     made += [f"-n{args.n}"] if args.n != "0" else []
     made += [f"--resume={results}"] if args.resume else [f"--results={results}"]
-    for name in ("backend", "target", "dtype"):
+    for name in ("backend", "target", "dtype", "environment"):
         made += [f"--{name}={value}" for value in getattr(args, name)]
     made += [f"--kernel={k}" for k in args.kernels]
     made += ["--full"] if args.full else []
