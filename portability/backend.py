@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import operator
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -78,6 +79,18 @@ class Launch:
     compile_seconds: float = 0.0
 
 
+class GridError(TypeError):
+    """A grid that no launcher takes."""
+
+
+def axes_of(grid: Any) -> tuple[int, ...]:
+    """Return the axes of a grid. Raises `GridError` for one that is no whole number, as Triton's launchers do."""
+    for axis, n in enumerate(grid):
+        if not hasattr(n, "__index__"):
+            raise GridError(f"axis {axis} of the grid is {n!r}, of type {type(n).__name__}: a whole number is needed")
+    return tuple(operator.index(n) for n in grid)
+
+
 @dataclass(frozen=True)
 class Problem:
     """A finding that decides the outcome of a cell."""
@@ -96,6 +109,7 @@ class Session:
     """
 
     ordered = False  # whether `order` alone decides in which order programs run
+    entangled = False  # whether programs of the last execution shared memory that some of them wrote
     trace = False  # whether conflicting accesses are explained, where the session can
     configs = "first"  # which configurations an autotuned kernel is launched with where nothing is timed, or "all"
 
@@ -277,6 +291,7 @@ def _adapters(name: str) -> Iterator[Backend]:
 # ------------------------------------------------------------------------------------------------- blocks
 
 
+DEFAULT = "case default"  # where blocks come from that no table names
 BlockTable = Mapping[str, Mapping[str, Mapping[str, Any]]]  # kernel -> selector -> entry
 
 
@@ -308,7 +323,7 @@ def look_up_blocks(
     (`[blocks]` of matrix.toml), each from the general to the specific: "*", family, target, and each of these with
     "/dtype".
     """
-    blocks, source = default, "case default"
+    blocks, source = default, DEFAULT
     tables = [(backend.block_table().name, _adapter_table(backend)), ("matrix.toml", override or {})]
     for name, table in tables:
         entries = table.get(kernel, {})

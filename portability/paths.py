@@ -22,3 +22,12 @@ def without_paths(text: str, root: str | Path = ".") -> str:
     for prefix in sorted(prefixes - {"/", ""}, key=len, reverse=True):
         text = text.replace(prefix + "/", "")
     return text
+
+
+def package_of(path: Path) -> tuple[Path, str]:
+    """Return the folder that a Python file's outermost package lies in, and the file's dotted name in it."""
+    folder, parts = path.resolve().parent, [path.stem]
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return folder, ".".join(parts)

@@ -10,7 +10,7 @@ in milliseconds. No device is touched before the fork.
     {"op": "check", "file": ..., "root": ..., "target": ...}  ->  {"check": {...}}
     {"op": "launch", "calls": ..., "cell": ..., "target": ...}  ->  {"observation": {...}}
     {"op": "stages", "cell": ..., "target": ..., "blocks": ..., "options": ...}  ->  {"stages": {...}}
-    {"op": "read", "cell": ..., "target": ..., "blocks": ..., "options": ...}  ->  {"observation": ..., "readings": [...]}
+    {"op": "read", "cell": ..., "target": ..., "blocks": ..., "options": ...}  ->  {"observation": ..., "readings": ...}
     {"op": "conformance", "backend": ..., "check": ..., "target": ...}  ->  {"results": [...]}
     (a new child)  ->  {"child": pid}        (its end)  ->  {"died": signal or exit code}
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import importlib
 import json
 import os
 import shutil
@@ -96,31 +97,25 @@ def _cases(modules: tuple[str, ...]) -> kernels.Discovered:
     return kernels.discover(modules)
 
 
+# Requests that other parts serve, imported on use: op -> module of the package, function, key of the reply or "".
+OPERATIONS: Mapping[str, tuple[str, str, str]] = {
+    "check": ("checks.cell", "check", "check"),
+    "launch": ("record.replay", "replay", ""),
+    "stages": ("stages.collect", "collect", "stages"),
+    "read": ("porting.reading", "read", ""),
+    "conformance": ("conformance.inside", "examine", "results"),
+}
+
+
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the reply to one request; an error of the harness is a reply too."""
     try:
         if request["op"] == "catalogue":
             return {"catalogue": catalogue(request["kernels"], request["backends"], request["ask"])}
-        if request["op"] == "launch":
-            from portability.record.replay import replay
-
-            return replay(request)
-        if request["op"] == "check":
-            from portability.checks.cell import check
-
-            return {"check": check(request)}
-        if request["op"] == "stages":
-            from portability.stages.collect import collect
-
-            return {"stages": collect(request)}
-        if request["op"] == "read":
-            from portability.porting.reading import read
-
-            return read(request)
-        if request["op"] == "conformance":
-            from portability.conformance.inside import examine
-
-            return {"results": examine(request)}
+        if request["op"] in OPERATIONS:
+            module, function, key = OPERATIONS[request["op"]]
+            made = getattr(importlib.import_module(f"portability.{module}"), function)(request)
+            return {key: made} if key else dict(made)
         return run(request)
     except Exception as error:  # the pipe must not break: the caller reports it as the harness's own
         return {"failure": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}

@@ -86,12 +86,17 @@ def score(trial: Trial, unit_warps: int | None) -> tuple[bool, float, float]:
     a BLOCK_M x BLOCK_N tile of a product loads 1/BLOCK_M + 1/BLOCK_N elements for each multiplication, and latency is
     hidden in proportion to the resident warps (Little's law), up to `HIDING_WARPS`. Last, occupancy.
     """
-    sizes = sorted(
-        (v for k, v in trial.blocks.items() if k not in OPTIONS and not isinstance(v, bool) and v > 1), reverse=True
-    )
-    reuse = 1 / (1 / sizes[0] + 1 / sizes[1]) if len(sizes) > 1 and trial.matrix else 1.0
+    tile = _tile(trial.blocks)
+    reuse = 1 / sum(1 / size for size in tile) if len(tile) > 1 and trial.matrix else 1.0
     hidden = min(1.0, trial.occupancy * (unit_warps or HIDING_WARPS) / HIDING_WARPS)
     return trial.matrix not in ("", "scalar"), reuse * hidden, trial.occupancy
+
+
+def _tile(blocks: Mapping[str, int]) -> list[int]:
+    """Return the sides of a product's tile: BLOCK_M and BLOCK_N, or the two largest sizes where it names others."""
+    named = [blocks[n] for n in ("BLOCK_M", "BLOCK_N") if n in blocks]
+    sizes = [v for k, v in blocks.items() if k not in OPTIONS and not isinstance(v, bool) and v > 1]
+    return named if len(named) > 1 else sorted(sizes, reverse=True)[:2]
 
 
 def entry(kernel: str, selector: str, blocks: Mapping[str, int], base: Mapping[str, int], found: str) -> str:

@@ -26,6 +26,7 @@ from typing import Any
 import torch
 
 from portability.kernel import KernelCase, cases_of
+from portability.paths import package_of
 
 SEED = 0
 
@@ -123,7 +124,7 @@ def _imported(path: Path) -> ModuleType:
     """Import by path: as part of its package where it lies in one, else under its own name."""
     if not path.is_file():
         raise UnreadableError("no such file")
-    root, name = _package(path)
+    root, name = package_of(path)
     sys.path.insert(0, str(root))
     try:
         if "." in name:
@@ -141,15 +142,6 @@ def _imported(path: Path) -> ModuleType:
     finally:
         sys.path.remove(str(root))
     return module
-
-
-def _package(path: Path) -> tuple[Path, str]:
-    """Return the folder that the file's outermost package lies in, and its dotted name."""
-    folder, parts = path.resolve().parent, [path.stem]
-    while (folder / "__init__.py").exists():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return folder, ".".join(parts)
 
 
 def _cases(module: ModuleType) -> Sequence[KernelCase]:

@@ -51,6 +51,11 @@ class Checker:
         return self._harness.catalogue.versions
 
     @property
+    def adapters(self) -> Mapping[str, Backend]:
+        """The adapters by name."""
+        return self._harness.adapters
+
+    @property
     def targets(self) -> Sequence[Target]:
         """The targets that are asked for. Raises `MatrixError` for a pattern that matches none."""
         if self._targets is None:

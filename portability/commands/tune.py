@@ -17,9 +17,10 @@ from portability.catalogue import Selection, check
 from portability.harness import Harness
 from portability.kernel import Blocks
 from portability.matrix import Matrix, read_matrix
-from portability.model import CaseInfo, Cell, Evidence, Outcome, SampleInfo, Target
+from portability.model import CaseInfo, Cell, Evidence, Outcome, Target
 from portability.plugin import find_matrix
 from portability.pool import temporary_folder
+from portability.porting.search import entry_of, interpreted, sample_for, search
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,16 +60,12 @@ def _tune(harness: Harness, case: CaseInfo, target: Target, args: argparse.Names
         return False
     backend, dtype = harness.adapters[target.backend], args.dtype or case.dtypes[0]
     base = look_up_blocks(backend, case.name, target.id, dtype, Blocks(dict(case.blocks)), harness.matrix.blocks).blocks
-    sample = _sample(case, dtype, target)
-    cell = Cell(case.name, dtype, sample.name, target.id, target.environment)
-    tried = tuning.candidates(case.space, base, args.most)
-    trials = [tuning.Trial(b, harness.run_with(cell, target, b, "tune")) for b in [dict(base), *tried]]
-    ranked = tuning.rank(trials, backend.limits_of(target.id).unit_warps)
-    dropped = sum(t.observation.outcome is not Outcome.PASS for t in trials)
-    spilling = sum(t.observation.outcome is Outcome.PASS and t.spills > 0 for t in trials)
-    timed = bool(ranked) and ranked[0].median is not None
-    how = f"measured on {target.device}" if timed else "not measured: ranked by a model of occupancy"
-    print(f"{cell.id}: {len(trials)} configurations, {dropped} do not work, {spilling} spill; {how}")
+    cell = Cell(case.name, dtype, sample_for(case, dtype, target).name, target.id, target.environment)
+    made = search(harness, cell, target, [dict(base), *tuning.candidates(case.space, base, args.most)])
+    ranked = made.ranked
+    how = f"measured on {target.device}" if made.timed else "not measured: ranked by a model of occupancy"
+    counts = f"{len(made.trials)} configurations, {made.failed} do not work, {made.spilling} spill"
+    print(f"{cell.id}: {counts}; {how}")
     print(
         tabulate(
             [_row(t, case) for t in ranked[: args.top]],
@@ -79,10 +76,8 @@ def _tune(harness: Harness, case: CaseInfo, target: Target, args: argparse.Names
     if best is None:
         print("none of them works and is right on the interpreter")
         return False
-    version = target.versions.get("triton", "")
-    source = f"measured on {target.device}, Triton {version}" if timed else f"search without hardware, Triton {version}"
     selector = f"{target.id}/{args.dtype}" if args.dtype else target.id
-    text = tuning.entry(case.name, selector, best.blocks, case.blocks, source)
+    text = entry_of(case, selector, best.blocks, made.found)
     print(f"\n{text}")
     if args.write:
         tuning.write_entry(backend.block_table(), case.name, selector, text)
@@ -90,22 +85,10 @@ def _tune(harness: Harness, case: CaseInfo, target: Target, args: argparse.Names
     return True
 
 
-def _sample(case: CaseInfo, dtype: str, target: Target) -> SampleInfo:
-    """A timed sample where the hardware is, else the quick one."""
-    usable = [s for s in case.samples if not s.dtypes or dtype in s.dtypes]
-    timed = [s for s in usable if s.bench and target.evidence is Evidence.RAN]
-    return (timed or [s for s in usable if s.quick and not s.bench] or usable)[0]
-
-
 def _interprets(harness: Harness, cell: Cell, trial: tuning.Trial) -> bool:
-    """Whether the same blocks are right on the interpreter, on a small sample."""
-    case = harness.catalogue.case(cell.kernel)
-    small = next(s for s in case.samples if not s.bench and (not s.dtypes or cell.dtype in s.dtypes))
-    for target in harness.catalogue.targets:
-        if target.evidence is Evidence.INTERPRETED:
-            here = Cell(cell.kernel, cell.dtype, small.name, target.id)
-            return harness.run_with(here, target, trial.blocks, "tune").outcome is Outcome.PASS
-    return True  # nothing here interprets
+    """Whether the same blocks are right on the interpreter, where there is one."""
+    observation = interpreted(harness, cell, trial.blocks)
+    return observation is None or observation.outcome is Outcome.PASS
 
 
 def _row(trial: tuning.Trial, case: CaseInfo) -> tuple[str, str, str, str, str, str]:

@@ -1,0 +1,317 @@
+"""The four steps of a port, taken through a harness: environment, what moves, what is special, the blocks that fit."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from portability import tuning
+from portability.backend import look_up_blocks, read_blocks
+from portability.catalogue import Catalogue
+from portability.checks.model import Fault, Seen
+from portability.facts import facts_of
+from portability.harness import Harness
+from portability.kernel import Blocks
+from portability.matrix import MatrixError
+from portability.model import CaseInfo, Cell, Evidence, Observation, Outcome, Target, from_json, to_json
+from portability.pool import RunnerDiedError, RunnerTimedOutError
+from portability.porting import advice, special
+from portability.porting.fitting import Fitting
+from portability.porting.model import Attempt, Reading, Report, Verdict
+from portability.porting.special import End, Pair
+from portability.porting.subject import Subject
+from portability.tomltable import nearest
+
+SPILLS = 128  # bytes a thread more than on the source: less is a handful of registers at the edge of a loop
+NEEDS = {"compiler": "compiles", "to compile": "to compile", "to run": "to run"}  # facts about software -> words
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a port."""
+
+    source: str
+    destination: str
+    dtypes: tuple[str, ...] = ()  # empty means every dtype of the case
+    most: int = 16  # configurations that are tried for one dtype; 0 leaves the search out
+    names: bool = True  # whether the language's names are tried one by one
+
+
+def ends(harness: Harness, request: Request) -> tuple[End, End]:
+    """Return both targets. Raises `MatrixError` with the choices for a name that is none, or for twice the same."""
+    if request.source == request.destination:
+        raise MatrixError(f"--from and --to are both {request.source!r}: nothing is moved")
+    found = []
+    for option, name in (("--from", request.source), ("--to", request.destination)):
+        target = _target(harness, name)
+        if target is None:
+            known = sorted({t.id for t in harness.catalogue.targets})
+            raise MatrixError(f"{option}: {name!r} is no target here; {nearest(name, known)}")
+        adapter = harness.adapters[target.backend]
+        found.append(End(target, adapter, facts_of(adapter, target.id)))
+    return found[0], found[1]
+
+
+def _target(harness: Harness, name: str) -> Target | None:
+    """Return a target of the catalogue or, of an architecture in no list, one like its nearest relative's."""
+    listed = [t for t in harness.catalogue.targets if t.id == name]
+    for target in sorted(listed, key=lambda t: t.environment not in ("default", t.backend)):
+        return target
+    for adapter in harness.adapters.values():
+        families = (
+            adapter.families_of(name)
+            if name.partition(":")[0] in {t.partition(":")[0] for t in adapter.targets}
+            else []
+        )
+        relatives = [t for t in harness.catalogue.targets if set(adapter.families_of(t.id)) & set(families)]
+        if relatives:
+            best = max(relatives, key=lambda t: not t.evidence.executes)
+            return replace(best, id=name, title=adapter.titles.get(name, ""))
+    return None
+
+
+class Porting:
+    """Moves the cases of one subject from one target to another; nothing is written."""
+
+    def __init__(self, harness: Harness, subject: Subject, request: Request, say: Say = lambda _: None) -> None:
+        self.harness, self.subject, self.request, self.say = harness, subject, request, say
+        self.source, self.destination = ends(harness, request)
+
+    def reports(self) -> list[Report]:
+        """Return one report for each case. Raises `ValueError` for a kernel that is none."""
+        catalogue = self.harness.catalogue
+        names = self.subject.cases(catalogue)
+        return [_Move(self, catalogue.case(name), catalogue).report() for name in names]
+
+
+class _Move:
+    """One case on its way."""
+
+    def __init__(self, porting: Porting, case: CaseInfo, catalogue: Catalogue) -> None:
+        self.harness, self.say, self.request = porting.harness, porting.say, porting.request
+        self.source, self.destination = porting.source, porting.destination
+        self.root, self.case, self.catalogue = porting.harness.root, case, catalogue
+        self.names: tuple[str, ...] = ()
+        self.pairs: list[Pair] = []
+        self.aligned: dict[str, int] = {}  # sample -> arguments that are multiples of 16
+        self.warnings: list[Fault] = []
+
+    def report(self) -> Report:
+        """Take the four steps."""
+        source, destination = self.source.target, self.destination.target
+        begun = Report(self.case.name, source, destination, needs=tuple(self._needs()), file=self.case.file)
+        attempts = self._attempts()
+        begun = replace(begun, attempts=tuple(attempts), unclaimed=tuple(a.dtype for a in attempts if not a.claimed))
+        begun = self._special(begun)
+        if destination.evidence is Evidence.NONE:
+            note = f"nothing was tried on {destination.id}: {destination.why}; {destination.remedy}"
+            return replace(begun, notes=(*begun.notes, note))
+        self.say(f"{self.case.name}: the blocks that fit {destination.id}")
+        fitting = Fitting(self.harness, self.case, self.destination, self.request.most, self.most_aligned)
+        choices = fitting.choices(attempts)
+        return judged(replace(begun, choices=tuple(choices)))
+
+    # -------------------------------------------------------------------------------------------- environment
+
+    def _needs(self) -> Iterator[str]:
+        target, facts = self.destination.target, self.destination.facts
+        for name, words in NEEDS.items():
+            if facts.of("software", name):
+                yield f"{words}: {facts.of('software', name)}"
+        versions = ", ".join(f"{k} {v}" for k, v in target.versions.items())
+        environment = f" in the environment {target.environment!r}" if target.environment != "default" else ""
+        here = f"here: {target.evidence}{environment}{f', {versions}' if versions else ''}"
+        yield f"{here}; {target.why}" if target.why else here
+        if target.remedy:
+            yield f"for more: {target.remedy}"
+
+    # ---------------------------------------------------------------------------------------------- what moves
+
+    def _attempts(self) -> list[Attempt]:
+        """Try every sample of the first dtype, and of the others the quick and the most aligned one: a kernel is
+        compiled anew for arguments that are multiples of 16, and needs more memory for them.
+        """
+        dtypes = [d for d in self.case.dtypes if not self.request.dtypes or d in self.request.dtypes]
+        unknown = [d for d in self.request.dtypes if d not in self.case.dtypes]
+        if unknown:
+            raise MatrixError(
+                f"--dtype: {self.case.name} has no {unknown[0]!r}; {nearest(unknown[0], self.case.dtypes)}"
+            )
+        dtypes = [d for d in dtypes if self.source.adapter.claims(self.source.target.id, d)] or dtypes
+        first = next((d for d in dtypes if self._claims(d)), None)
+        made = [self._attempt(d, s) for d in dtypes if d == first for s in self._samples(d)]
+        for dtype in (d for d in dtypes if d != first):
+            made += [self._attempt(dtype, s) for s in self._two(dtype)]
+        return sorted(made, key=lambda a: dtypes.index(a.dtype))
+
+    def _two(self, dtype: str) -> list[str]:
+        """Return the quick sample and, where the dtype is claimed, the one with the most aligned arguments."""
+        names = self._samples(dtype)
+        aligned = [n for n in names if n == self.most_aligned] if self._claims(dtype) else []
+        return list(dict.fromkeys([names[0], *aligned]))
+
+    def _claims(self, dtype: str) -> bool:
+        return self.destination.adapter.claims(self.destination.target.id, dtype)
+
+    @property
+    def most_aligned(self) -> str:
+        """The sample whose launches have the most arguments that are multiples of 16; "" before any was compiled."""
+        return max(self.aligned, key=lambda name: self.aligned[name], default="")
+
+    def _samples(self, dtype: str) -> list[str]:
+        """Return the samples that are not only timed, the quick one first."""
+        usable = [s for s in self.case.samples if not s.dtypes or dtype in s.dtypes]
+        plain = [s for s in usable if not s.bench] or usable
+        return [s.name for s in sorted(plain, key=lambda s: not s.quick)]
+
+    def _attempt(self, dtype: str, sample: str) -> Attempt:
+        source = self.source.target
+        self.say(f"{self.case.name}: {dtype} {sample}")
+        default = Blocks(dict(self.case.blocks))
+        resolved = look_up_blocks(
+            self.source.adapter, self.case.name, source.id, dtype, default, self.harness.matrix.blocks
+        )
+        there, theirs = self._read(self.destination, dtype, sample, resolved.blocks, resolved.source)
+        here, ours, first = None, [], not any(p.dtype == dtype for p in self.pairs)
+        if first or there.outcome is not Outcome.PASS:  # a further sample that moves says nothing of the source
+            here, ours = self._read(self.source, dtype, sample, resolved.blocks, resolved.source)
+        self.aligned.setdefault(sample, max((r.aligned for r in (*theirs, *ours)), default=0))
+        if first:
+            self.pairs.append(Pair(dtype, tuple(ours), tuple(theirs)))
+        spills = [max((r.made.spills for r in side), default=0) for side in (theirs, ours)]
+        spilled = spills[0] - spills[1] if first else 0
+        outcome, detail = there.outcome, (there.detail.splitlines() or [""])[0]
+        return Attempt(
+            dtype, sample, dict(resolved.blocks), resolved.source,
+            here.outcome if here is not None else Outcome.UNAVAILABLE, outcome, there.evidence,
+            self._claims(dtype), spilled if spilled >= SPILLS else 0,
+            detail, there.line, advice.advise(outcome, there.detail) if outcome is not Outcome.PASS else "",
+        )  # fmt: skip
+
+    def _read(
+        self, end: End, dtype: str, sample: str, blocks: Blocks, blocks_from: str
+    ) -> tuple[Observation, list[Reading]]:
+        """Return what a cell did, and what was made of its launches."""
+        target = end.target
+        cell = Cell(self.case.name, dtype, sample, target.id, target.environment)
+        lost = Observation(cell, target.evidence, Outcome.UNAVAILABLE, "open", target.why)
+        if target.evidence is Evidence.NONE:
+            return lost, []
+        request: dict[str, Any] = {
+            "op": "read", "cell": to_json(cell), "target": to_json(target), "blocks": dict(blocks),
+            "blocks_from": blocks_from, "options": self.harness.options,
+        }  # fmt: skip
+        try:
+            reply = self.harness.ask(target.environment, request, self.harness.limit(cell, target))
+        except RunnerTimedOutError as error:
+            return replace(lost, outcome=Outcome.TIMEOUT, detail=str(error), line=error.line), []
+        except RunnerDiedError as error:
+            return replace(lost, outcome=Outcome.CRASH, detail=str(error)), []
+        if "failure" in reply:
+            raise RuntimeError(f"{cell.id}: {reply['failure']}\n{reply['traceback']}")
+        observation = from_json(Observation, reply["observation"])
+        self.names = tuple(sorted({*self.names, *reply["names"]}))
+        self._warn(observation)
+        return observation, [from_json(Reading, r) for r in reply["readings"]]
+
+    def _warn(self, observation: Observation) -> None:
+        """Keep what the interpreter foretells of the destination and not of the source."""
+        from fnmatch import fnmatchcase
+
+        for w in observation.warnings:
+            bites, known = (
+                any(fnmatchcase(t, p) for p in w.targets) for t in (self.destination.target.id, self.source.target.id)
+            )
+            fault = Fault(w.code, w.message, Seen.INTERPRETED, w.line, (self.destination.target.id,))
+            if bites and not known and fault not in self.warnings:
+                self.warnings.append(fault)
+
+    # ------------------------------------------------------------------------------------------ what is special
+
+    def _special(self, report: Report) -> Report:
+        source, destination = self.source, self.destination
+        self.say(f"{self.case.name}: names, layouts and silent differences")
+        refused = (
+            list(special.refused_names(self.harness, self.names, source, destination)) if self.request.names else []
+        )
+        compared = special.compared(self.pairs, source, destination)
+        dtypes = [a.dtype for a in report.attempts if a.claimed]
+        silent = [f for f in compared if f.code not in special.EMULATED]
+        silent += special.silent(self.pairs, list(dict.fromkeys(dtypes)), source, destination)
+        file = self.root / self.case.file if (self.root / self.case.file).is_file() else _bundled(self.case.file)
+        return replace(
+            report,
+            names=self.names,
+            missing=(*refused, *(f for f in compared if f.code in special.EMULATED)),
+            layouts=tuple(dict.fromkeys(special.layouts(self.pairs))),
+            lint=tuple(special.lint([file], source, destination, self.root)) if file is not None else (),
+            silent=(*silent, *self.warnings),
+        )
+
+
+def _bundled(file: str) -> Path | None:
+    """Return the path of a bundled kernel's file, which is named relative to the package's parent."""
+    found = Path(__file__).resolve().parent.parent.parent / file
+    return found if found.is_file() else None
+
+
+# ------------------------------------------------------------------------------------------------------ verdict
+
+
+def judged(report: Report) -> Report:
+    """Return the report with its verdict, and with the changes that it asks for."""
+    changes = list(_changes(report))
+    if changes:
+        return replace(report, verdict=Verdict.CHANGES, changes=tuple(changes))
+    counted = [a for a in report.attempts if a.claimed and not a.fails_on_both]
+    failing = [a for a in counted if not a.moves]
+    if not failing or (not any(c.blocks for c in report.choices) and all(a.outcome is Outcome.PASS for a in failing)):
+        return replace(report, verdict=Verdict.AS_IT_IS)
+    return replace(report, verdict=Verdict.BLOCKS)
+
+
+def _changes(report: Report) -> Iterator[str]:
+    for choice in report.choices:
+        if not choice.blocks and choice.why:
+            yield choice.why
+    if report.attempts and not any(a.claimed for a in report.attempts):
+        yield f"no dtype that it has is claimed on {report.destination.id}: {', '.join(report.unclaimed)}"
+    for fault in report.lint:
+        if fault.code in advice.STOPPING and not fault.everywhere:
+            yield advice.change(fault)
+
+
+def write(report: Report, harness: Harness) -> Report:
+    """Put the entries of the choices into the destination's block table; measured ones are never replaced by a model's.
+
+    Raises `ValueError` where the table is no TOML.
+    """
+    table = harness.adapters[report.destination.backend].block_table()
+    written, notes = [], list(report.notes)
+    for choice in report.choices:
+        for entry in choice.entries:
+            name = f'[{report.kernel}."{entry.selector}"]'
+            kept = str(read_blocks(table).get(report.kernel, {}).get(entry.selector, {}).get("found", ""))
+            if kept.startswith("measured") and not choice.found.startswith("measured"):
+                notes.append(f"{table.name}: {name} is kept, since it was {kept}")
+                continue
+            tuning.write_entry(table, report.kernel, entry.selector, entry.text)
+            written.append(name)
+    return replace(report, written=f"{table.name}: {', '.join(written)}" if written else "", notes=tuple(notes))
+
+
+@contextlib.contextmanager
+def in_folder(folder: Path) -> Iterator[None]:
+    """Work in `folder`: runners import a project's modules from the folder that they are started in."""
+    with contextlib.chdir(folder):
+        yield
+
+
+def harness_for(subject: Subject, temporary: Path) -> Harness:
+    """Return a harness of the subject's project; to be made, and used, within `in_folder(subject.root)`."""
+    return Harness(subject.matrix, temporary, subject.root, {"timing": True})
