@@ -16,6 +16,7 @@ import argparse
 import sys
 from pathlib import Path
 
+COMPILE_LIMIT = 300.0  # seconds
 READ = (".py", ".json")  # kinds of files that can be checked
 
 
@@ -31,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--run-limit", type=float, default=120.0, metavar="S", help="seconds a file may run (default: 120)"
     )
     parser.add_argument(
-        "--compile-limit", type=float, default=300.0, metavar="S",
-        help="seconds a file, or a recorded launch, may compile for one target (default: 300)",
+        "--compile-limit", type=float, default=COMPILE_LIMIT, metavar="S",
+        help=f"seconds a file, or a recorded launch, may compile for one target (default: {COMPILE_LIMIT:g})",
     )  # fmt: skip
     parser.add_argument(
         "--matrix", type=Path, metavar="FILE", help="matrix.toml with adapters and environments of its own"
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recorded_arguments(recorded)
 
 
-def add_recorded_arguments(group: argparse._ArgumentGroup) -> None:
+def add_recorded_arguments(group: argparse._ActionsContainer) -> None:
     """Define the options that recorded launches are checked with."""
     group.add_argument(
         "--kernel", action="append", default=[], metavar="K", help="only this kernel (repeatable; a pattern may hold *)"

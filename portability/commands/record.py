@@ -37,20 +37,24 @@ def main(args: argparse.Namespace) -> int:
     return record(args.rest, args.output.absolute(), args.target)
 
 
-def record(program: Sequence[str], path: Path, target: str = "") -> int:
-    """Run `program`, record into `path`, and return its exit code. Raises `ValueError` where nothing is to be run."""
+def record(program: Sequence[str], path: Path, target: str = "", quiet: bool = False) -> int:
+    """Run `program`, record into `path`, and return its exit code; `quiet` sends what it prints to standard error.
+
+    Raises `ValueError` where there is nothing to run, `RuntimeError` where nothing was recorded.
+    """
     from portability.record.session import clear, join
 
     clear(path)
     command, pytest_runs = command_of(program, path, target)
     paths = [str(PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH", "")])]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, check=False)
-    if pytest_runs:
-        return done.returncode
-    made = join(path)
-    if made is None:
+    out = sys.stderr if quiet else None
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(command, env=environment, stdout=out, check=False)
+    made = None if pytest_runs else join(path)
+    if made is None and not path.exists():
         raise RuntimeError(f"{' '.join(program)}: ended with exit code {done.returncode}, and nothing was recorded")
-    print(f"{made.summary} in {path}")
+    if made is not None:
+        print(f"{made.summary} in {path}", file=out)
     return done.returncode
 
 

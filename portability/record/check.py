@@ -26,15 +26,13 @@ from portability.results import Run, Selection, read_run
 from portability.tomltable import nearest
 from portability.writer import Writer
 
-COMPILE_LIMIT = 120.0  # seconds one launch may compile for one target
-
 
 @dataclass(frozen=True)
 class Request:
     """What is asked of a check."""
 
     targets: tuple[str, ...] = ()  # patterns; empty means every one that Triton's own compilers reach
-    limit: float = COMPILE_LIMIT
+    limit: float = 300.0  # seconds that one launch may compile for one target
     configs: int = 1  # of a tuned kernel, how many must pass; 0 tries every one
     kernels: tuple[str, ...] = ()  # patterns; empty means every one
     workers: int = 1

@@ -77,5 +77,6 @@ def join(path: Path) -> Recording | None:
 def clear(path: Path) -> None:
     """Remove what an earlier recording into `path` left behind. Raises `OSError` where that is not allowed."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
     for part in path.parent.glob(f"{path.name}.*.part"):
         part.unlink()
