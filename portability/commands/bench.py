@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from portability import provenance
+from portability.catalogue import Catalogue, blocks_of, check
 from portability.catalogue import Selection as Asked
-from portability.catalogue import blocks_of, check
 from portability.harness import Harness
 from portability.kernel import SWEPT
 from portability.matrix import Matrix, read_matrix
@@ -28,13 +29,13 @@ LATENCY = 1.5  # a time at most this many times that of the smallest size is the
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("kernel", nargs="+")
+    parser.add_argument("kernel", nargs="+", help="kernel cases that declare a sweep; a pattern may hold *")
     parser.add_argument("--target", action="append", default=[], metavar="T", help="default: every device here")
     parser.add_argument(
         "--dtype", action="append", default=[], metavar="D", help="default: the case's float16, or first"
     )
     parser.add_argument(
-        "--size", action="append", type=int, default=[], help="default: the sweep that the case declares"
+        "--size", action="append", type=int, default=[], metavar="N", help="default: the sweep that the case declares"
     )
     parser.add_argument("--results", type=Path, metavar="FILE", help="where to write the JSON Lines")
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="write a page with curves there")
@@ -44,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Sweep. Raises `ValueError` for names that are nothing, or where no device is."""
+    if wrong := [n for n in args.size if n < 1]:
+        raise ValueError(f"--size {wrong[0]}: a size is a positive number")
     path = find_matrix(Path.cwd())
     results = args.results or new_results(Path.cwd())
     options = {"timing": True, "warmup_ms": args.warmup_ms, "rep_ms": args.rep_ms}
@@ -55,19 +58,12 @@ def main(args: argparse.Namespace) -> int:
                 harness.catalogue,
                 harness.adapters,
             )
-            targets = [
-                t
-                for t in harness.catalogue.targets
-                if t.evidence is Evidence.RAN and (not args.target or t.id in args.target)
-            ]
-            if not targets:
-                raise ValueError("no device here: a sweep is a measurement; portability doctor says what is missing")
+            targets, cases = _devices(harness.catalogue, args.target), _swept(harness.catalogue, args.kernel)
             recorded = Selection(tuple(args.kernel), (), tuple(t.id for t in targets), tuple(args.dtype), "sweep")
             with Writer(results, provenance.header_of(harness, recorded, 0)) as writer:
                 right = [
-                    _sweep(harness, writer, harness.catalogue.case(name), target, dtype, args.size)
-                    for name in args.kernel for target in targets
-                    for dtype in args.dtype or [_dtype(harness.catalogue.case(name))]
+                    _sweep(harness, writer, case, target, dtype, args.size or case.sweep)
+                    for case in cases for target in targets for dtype in args.dtype or [_dtype(case)]
                 ]  # fmt: skip
                 writer.finish(provenance.now())
         finally:
@@ -84,13 +80,32 @@ def _dtype(case: CaseInfo) -> str:
     return "float16" if "float16" in case.dtypes else case.dtypes[0]
 
 
+def _devices(catalogue: Catalogue, asked: Sequence[str]) -> list[Target]:
+    """Return the targets that run here; of those asked for, every one must."""
+    here = [t for t in catalogue.targets if t.evidence is Evidence.RAN]
+    for target in catalogue.targets:
+        if target.id in asked and target not in here:
+            raise ValueError(f"{target.id} does not run here, and a sweep is a measurement: {target.why}")
+    if not here:
+        raise ValueError("no device here, and a sweep is a measurement; portability doctor says what is missing")
+    return [t for t in here if not asked or t.id in asked]
+
+
+def _swept(catalogue: Catalogue, patterns: Sequence[str]) -> list[CaseInfo]:
+    """Return the cases of these names, each with a sweep."""
+    swept = [c for c in catalogue.cases if c.sweep]
+    for pattern in patterns:
+        if not any(fnmatchcase(c.name, pattern) for c in swept):
+            names = ", ".join(c.name for c in swept) or "none"
+            raise ValueError(f"{pattern} declares no sweep (KernelCase.sweep); those that do: {names}")
+    return [c for c in swept if any(fnmatchcase(c.name, p) for p in patterns)]
+
+
 def _sweep(harness: Harness, writer: Writer, case: CaseInfo, target: Target, dtype: str, sizes: Sequence[int]) -> bool:
     from tabulate import tabulate
 
-    if not case.sweep:
-        raise ValueError(f"{case.name} declares no sweep (KernelCase.sweep)")
     made: list[tuple[int, Observation]] = []
-    for size in sizes or case.sweep:
+    for size in sizes:
         cell = Cell(case.name, dtype, f"{SWEPT}{size}", target.id, target.environment)
         blocks, source = blocks_of(cell, case, harness.matrix, harness.adapters, target)
         observation = harness.run_with(cell, target, blocks, source)
@@ -106,9 +121,8 @@ def _sweep(harness: Harness, writer: Writer, case: CaseInfo, target: Target, dty
 def _row(size: int, observation: Observation, shortest: float) -> tuple[str, ...]:
     t = observation.timing
     if t is None or not t.stable:
-        why = (
-            f"unstable, spread {t.spread:.0%}" if t else f"{observation.outcome}: {observation.detail.splitlines()[:1]}"
-        )
+        first = (observation.detail.splitlines() or ["not timed, as the case names no launch"])[0]
+        why = f"unstable, spread {t.spread:.0%}" if t else f"{observation.outcome}: {first}"
         return (str(size), "-", "-", "-", "-", "-", "-", why)
     return (
         str(size),
