@@ -88,6 +88,7 @@ def _atomic(found: Sequence[str], swaps: bool) -> str:
 
 PREFIX = re.compile(r"^(?:KernelError: \w+: )?(?:(?:\w+Error|Unsupported|OutOfResources): )*")
 WRAPPED = re.compile(r"^\w+\(([\"'])(.*)\1\)$")
+AT = re.compile(r"^at \d+:\d+:$")
 WRAPPING = "Internal Triton PTX codegen error"  # says only that the assembler says more
 INNER = re.compile(r"\b(?:error|fatal)\s*:\s*(.+)")
 
@@ -98,6 +99,8 @@ def first_error(detail: str) -> str:
     found = (m[1] for m in map(INNER.search, lines[:6]) if m)
     inner = next((said for said in found if not said.startswith(WRAPPING)), "")
     text = PREFIX.sub("", inner or (lines[0] if lines else ""))
+    if AT.match(text):  # an assertion without a message: the line that it points to says most
+        text = f"no message, at: {lines[lines.index('^') - 1] if '^' in lines else text}"
     wrapped = WRAPPED.match(text)
     text = wrapped[2] if wrapped else text
     text = re.sub(r" \([\w./]+\.py:\d+\)$", "", text)  # the line of a probe, which moves

@@ -13,7 +13,7 @@ from portability.site.data import Site
 from portability.site.drawing import Chart, add_legend, column_name, new_figure, shown_cells
 from portability.site.pictures import DECLARED, EVIDENCE, FAIL, MUTED, SERIES
 from portability.site.rates import rates, rooflines
-from portability.table import View, refused, view_of
+from portability.table import View, view_of
 from portability.text import clip
 
 
@@ -56,15 +56,15 @@ def coverage(site: Site) -> Iterator[Chart]:
         bars: dict[int, Counter[str]] = defaultdict(Counter)
         for entry in shown_cells(site):
             if views[entry.cell.kernel] is view:
-                bars[site.place(entry.cell)].update(_part(entry))
+                bars[site.place(entry.cell)].update(_part(site, entry))
         if any(bars.values()):
             caption = "Of the cells that could be tried, and are not refused as claimed. Right: how many of them pass."
             yield title, caption, _bars({column_name(site, i): bars[i] for i in sorted(bars) if bars[i]})
 
 
-def _part(entry: Entry) -> list[str]:
+def _part(site: Site, entry: Entry) -> list[str]:
     """The part of a bar that the entry is in, if it is in one."""
-    if not entry.tried or refused(entry):
+    if not entry.tried or site.refused(entry):
         return []
     return [next(name for name, _, _, fits in PARTS if fits(entry))]
 
@@ -155,6 +155,6 @@ def change(site: Site) -> Iterator[Chart]:
         p = run.header.provenance
         words = (f"{i}.", p.started[:10], p.host, p.triton and f"Triton {p.triton}")
         entries = (Entry(o, v, run) for o, v in zip(run.observations, run.verdicts(), strict=True))
-        bars[clip(" ".join(filter(None, words)), 44)] = Counter(part for e in entries for part in _part(e))
+        bars[clip(" ".join(filter(None, words)), 44)] = Counter(part for e in entries for part in _part(site, e))
     caption = "Of the cells that each run could try, the oldest run first; right, how many of them pass."
     yield "Change over runs", caption, _bars({name: parts for name, parts in bars.items() if parts})

@@ -19,7 +19,7 @@ from typing import Any
 from portability.merge import Entry, Merged
 from portability.model import CaseInfo, Cell, Evidence, Expectation, Outcome, Standing, to_json
 from portability.results import Run
-from portability.table import PACKAGE, Column, columns_of, mark, refused, view_of
+from portability.table import PACKAGE, Column, columns_of, mark, not_expected, refused, view_of
 from portability.text import clean, clip
 from portability.times import figures, is_performance
 
@@ -65,11 +65,16 @@ class Site:
         known = {c.name for c in merged.cases}
         self.entries = [e for e in merged.entries if e.cell.kernel in known and _place(e.cell) in self.places]
         self.cells = list(dict.fromkeys(e.cell for e in self.entries))
+        self._apart = not_expected(merged)
         used = {c.kernel for c in self.cells}
         self.cases = [c for c in merged.cases if c.name in used]
         self.runs = {id(run): i for i, run in enumerate(merged.runs)}
         rules = (e.verdict.expectation for e in self.entries)
         self.rules: list[Expectation] = list(dict.fromkeys(r for r in rules if r is not None))
+
+    def refused(self, entry: Entry) -> bool:
+        """Return whether an entry counts for nothing, since it is refused as it should be."""
+        return refused(entry) or entry.cell in self._apart
 
     def place(self, cell: Cell) -> int:
         """Return the number of the cell's column."""
@@ -87,7 +92,10 @@ class Site:
             [kernels.number(c.kernel), dtypes.number(c.dtype), samples.number(c.sample), self.place(c)]
             for c in self.cells
         ]
-        entries = [[number[e.cell], *_words(e), versions.number(e.triton), said.number(_said(e))] for e in self.entries]
+        entries = [
+            [number[e.cell], *_words(e), int(self.refused(e)), versions.number(e.triton), said.number(_said(e))]
+            for e in self.entries
+        ]
         index = {
             "version": VERSION,
             "evidence": [str(w) for w in Evidence],
@@ -188,14 +196,13 @@ def _place(cell: Cell) -> Place:
     return cell.target, cell.environment
 
 
-def _words(entry: Entry) -> tuple[int, int, int, int, int]:
+def _words(entry: Entry) -> tuple[int, int, int, int]:
     o = entry.observation
     return (
         _EVIDENCE[o.evidence],
         _OUTCOME[o.outcome],
         _STANDING[entry.verdict.standing],
         SIGNS.index(mark(entry)),
-        int(refused(entry)),
     )
 
 

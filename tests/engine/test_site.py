@@ -171,7 +171,7 @@ ALLOWED = {
     "details", "summary", "dl", "dt", "dd", "figure", "figcaption", "b", "table", "thead", "tbody", "tr", "th", "td",
     "footer", "dialog",
 }  # fmt: skip
-SVG = {"svg", "g", "path", "defs", "clippath", "rect", "use", "text", "tspan", "title", "desc", "style"}
+SVG = {"svg", "g", "path", "pattern", "defs", "clippath", "rect", "use", "text", "tspan", "title", "desc", "style"}
 
 
 def test_a_hostile_file_adds_no_element_no_script_and_no_handler() -> None:
