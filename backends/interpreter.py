@@ -21,7 +21,9 @@ class Interpreter(Backend):
     targets = ("interpreter",)
     titles: ClassVar[Mapping[str, str]] = {"interpreter": "interpreter"}
     dtypes: ClassVar[Mapping[str, Sequence[str]]] = {"*": (*FLOATS, *FLOAT8, *INTEGERS, "uint16", "uint32", "uint64")}
-    limits: ClassVar[Mapping[str, Limits]] = {"*": Limits(grid=(2**31 - 1,) * 3)}  # of other targets it warns
+    limits: ClassVar[Mapping[str, Limits]] = {  # of other targets' it warns
+        "*": Limits(grid=(2**31 - 1,) * 3, source="none: programs run one after another, in the machine's memory")
+    }
 
     def status(self) -> Sequence[Target]:
         """Return the one target: interpreted, where torch and Triton can be imported."""
