@@ -13,47 +13,58 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from portability.checks.pretend import replaced
+from portability.record import describing
 from portability.record.imports import on_import
+from portability.record.model import Call
+
+if TYPE_CHECKING:
+    from portability.record.recorder import Entry, Recorder
 
 LAUNCHER = "torch._inductor.runtime.triton_heuristics"
 HELPERS = "torch._inductor.runtime.triton_helpers"
 # Launch options that mean the same on every target; the others Inductor chooses for each device anew.
 OPTIONS = ("num_warps", "num_stages", "debug", "sanitize_overflow", "enable_fp_fusion")
 
-Note = Callable[[Any, Sequence[Any]], None]  # an Inductor kernel, and what it was launched with
-
 
 @contextlib.contextmanager
-def noted(note: Note) -> Iterator[None]:
-    """Call `note` after each launch of a generated kernel; launches happen as ever."""
-    changed: list[tuple[Any, Any]] = []
+def noted(recorder: Recorder) -> Iterator[None]:
+    """Tell the recorder of each launch of a generated kernel; launches happen as ever."""
+    with contextlib.ExitStack() as stack:
 
-    def wrap(module: ModuleType) -> None:
-        kernels = module.CachingAutotuner
-        plain = kernels.run
+        def wrap(module: ModuleType) -> None:
+            kernels = module.CachingAutotuner
+            stack.enter_context(replaced(kernels, {"run": _launching(recorder, kernels.run)}))
 
-        def run(kernel: Any, *args: Any, **kwargs: Any) -> Any:
-            made = plain(kernel, *args, **kwargs)
-            note(kernel, args)
+        stack.enter_context(on_import(LAUNCHER, wrap))
+        yield
+
+
+def _launching(recorder: Recorder, plain: Callable[..., Any]) -> Callable[..., Any]:
+    # By kernel: the sizes that it was given last, how many arguments from the end they are, and what counts it.
+    last: dict[int, tuple[int, tuple[Any, ...], list[Entry]]] = {}
+    known, note = last.get, recorder.note_generated
+
+    def run(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+        made = plain(kernel, *args, **kwargs)
+        seen = known(id(kernel))
+        if seen is not None and args[seen[0] :] == seen[1] and seen[2][0].test is recorder.test:
+            for entry in seen[2]:
+                entry.times += 1
             return made
+        entries = note(kernel, args)
+        first = next((i for i, a in enumerate(args) if type(a) is int), len(args))
+        last[id(kernel)] = first, tuple(args[first:]), entries
+        return made
 
-        kernels.run = run
-        changed.append((kernels, plain))
-
-    with on_import(LAUNCHER, wrap):
-        try:
-            yield
-        finally:
-            for kernels, plain in changed:
-                kernels.run = plain
+    return run
 
 
 @contextlib.contextmanager
 def into_nothing(kind: str) -> Iterator[None]:
     """Let Inductor generate for torch's device type `kind`, on which nothing is compiled or launched."""
-    from portability.checks.pretend import replaced
 
     def unlaunched(module: ModuleType) -> None:
         stack.enter_context(
@@ -74,8 +85,6 @@ def into_nothing(kind: str) -> Iterator[None]:
 @contextlib.contextmanager
 def kept_driver() -> Iterator[None]:
     """Keep the active driver: a generated module looks for a device, and makes that active, when it is imported."""
-    from portability.checks.pretend import replaced
-
     with contextlib.ExitStack() as stack:
         stack.enter_context(
             on_import(HELPERS, lambda m: stack.enter_context(replaced(m, {"set_driver_to_gpu": lambda: None})))
@@ -83,29 +92,25 @@ def kept_driver() -> Iterator[None]:
         yield
 
 
-def described(kernel: Any, args: Sequence[Any]) -> Iterator[tuple[Mapping[str, Any], tuple[int, ...], Any]]:
-    """Yield the arguments and options by name, the grid, and the configuration, for each that is tried."""
-    meta = kernel.triton_meta
-    names = [n for i, n in enumerate(meta["signature"]) if i not in kernel.fn.constexprs]
+def calls(kernel: Any, args: Sequence[Any]) -> Iterator[tuple[Call, tuple[int, ...]]]:
+    """Yield the record of a launch and its grid, for each configuration that Inductor would try."""
+    meta, fn = kernel.triton_meta, kernel.fn
+    names = [n for i, n in enumerate(meta["signature"]) if i not in fn.constexprs]
     configs = kernel.configs or [launcher.config for launcher in kernel.launchers]
+    # Inductor states signature and attributes itself.
+    source = SimpleNamespace(signature=meta["signature"], constants={}, attrs=next(iter(meta.get("configs", ())), {}))
+    text = Path(fn.fn.__code__.co_filename).read_text(encoding="utf-8")
     for config in configs:
         given, grid = kernel._interpret_args_grid(tuple(args), config)
         made = kernel._create_compile_meta(config)
         options = {k: v for k, v in kernel._create_compile_options(config, made).items() if k in OPTIONS}
-        constants = {k: v for k, v in made["constants"].items() if k in kernel.fn.arg_names}
-        yield {**dict(zip(names, given, strict=False)), **constants, **options}, tuple(int(n) for n in grid), config
-
-
-def compiled_from(kernel: Any) -> Any:
-    """Return what a compiled kernel would say of its source: Inductor states signature and attributes itself."""
-    meta = kernel.triton_meta
-    attributes = next(iter(meta.get("configs", ())), {})
-    return SimpleNamespace(src=SimpleNamespace(signature=meta["signature"], constants={}, attrs=attributes))
-
-
-def source_of(kernel: Any) -> str:
-    """Return the module that Inductor wrote. Raises `OSError` where it is gone."""
-    return Path(kernel.fn.fn.__code__.co_filename).read_text(encoding="utf-8")
+        constants = {k: v for k, v in made["constants"].items() if k in fn.arg_names}
+        several = {"config": str(config), "tuning": describing.digest(fn)} if len(configs) > 1 else {}
+        named = {**dict(zip(names, given, strict=False)), **constants}
+        yield (
+            describing.call(fn, named, options, source, origin="inductor", source=text, **several),
+            tuple(int(n) for n in grid),
+        )
 
 
 def _of_device(kind: str) -> Iterator[tuple[Any, Mapping[str, Any]]]:

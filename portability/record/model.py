@@ -88,7 +88,6 @@ class Recording:
     paths: tuple[str, ...] = ()  # where its modules are imported from
     tests: tuple[str, ...] = ()
     launches: tuple[Call, ...] = ()
-    failed: tuple[str, ...] = ()  # launches that raised before anything could be said of them
 
     @property
     def summary(self) -> str:
@@ -148,7 +147,6 @@ def merge(recordings: Iterable[Recording]) -> Recording:
         paths=tuple(dict.fromkeys(p for r in several for p in r.paths)),
         tests=tuple(tests),
         launches=tuple(calls.values()),
-        failed=tuple(dict.fromkeys(f for r in several for f in r.failed)),
     )
 
 

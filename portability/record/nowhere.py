@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from portability.backend import discover
+from portability.checks.pretend import pretend, replaced
 from portability.device import UNITS, DeviceBackend
 from portability.launch import driven, private_tuning
 from portability.record import inductor
@@ -34,8 +35,6 @@ def adapter_of(target: str) -> DeviceBackend:
 @contextlib.contextmanager
 def into_nothing(target: str) -> Iterator[None]:
     """Let a program believe that `target` is here, and launch into nothing."""
-    from portability.checks.pretend import pretend
-
     adapter = adapter_of(target)
     limits = adapter.limits_of(target)
     with (
@@ -55,8 +54,6 @@ def _equal() -> Iterator[None]:
     import numpy.testing
     import torch
     import triton.testing
-
-    from portability.checks.pretend import replaced
 
     def holds(*_: Any, **__: Any) -> bool:
         return True
@@ -85,14 +82,14 @@ class Uncompiled:
         self.src = source
         self._compile, self._made = compile_it, None
 
-    def launch_metadata(self, *args: Any) -> None:
+    def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> None:
         """Nothing is launched."""
 
     def run(self, *args: Any) -> None:
         """Nothing is launched."""
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
-        return self.run
+        return lambda *args, stream=None: self.launch_metadata(grid, stream, *args)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "result":  # `result`: of a compile that goes on elsewhere

@@ -168,6 +168,6 @@ def unwrapped(value: Any) -> Any:
 
 
 def _digest(kernel: Any) -> str:
-    from portability.record.recorder import digest
+    from portability.record.describing import digest
 
     return digest(kernel)

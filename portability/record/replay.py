@@ -108,7 +108,7 @@ class Replay:
             function = rebuild(call)
         except NotRebuiltError as error:
             raise Unsupported(str(error)) from None
-        from portability.record.recorder import digest
+        from portability.record.describing import digest
 
         if digest(function) != call.digest:
             note = f"{call.kernel}: its source is not the one that was recorded"
