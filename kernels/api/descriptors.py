@@ -14,14 +14,10 @@ DTYPES = ("float32", "float16", "bfloat16", "int32", "int8")
 
 
 @triton.jit
-def describe(ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr):
-    return tl.make_tensor_descriptor(ptr, shape=[ROWS, COLUMNS], strides=[COLUMNS, 1], block_shape=[ROWS, INNER])
-
-
-@triton.jit
 def method_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr):
     """out = x, block by block; what leaves the tensor is zero when loaded and is not stored."""
-    x, out = describe(x_ptr, ROWS, COLUMNS, INNER), describe(out_ptr, ROWS, COLUMNS, INNER)
+    x = tl.make_tensor_descriptor(x_ptr, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, INNER])
+    out = tl.make_tensor_descriptor(out_ptr, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, INNER])
     for column in tl.static_range(0, COLUMNS, INNER):
         out.store([0, column], x.load([0, column]))
 
@@ -29,7 +25,8 @@ def method_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INN
 @triton.jit
 def function_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr):
     """The same, through the functions of the language."""
-    x, out = describe(x_ptr, ROWS, COLUMNS, INNER), describe(out_ptr, ROWS, COLUMNS, INNER)
+    x = tl.make_tensor_descriptor(x_ptr, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, INNER])
+    out = tl.make_tensor_descriptor(out_ptr, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, INNER])
     for column in tl.static_range(0, COLUMNS, INNER):
         tl.store_tensor_descriptor(out, [0, column], tl.load_tensor_descriptor(x, [0, column]))
 
@@ -44,7 +41,8 @@ def copy_block(x, out, column):
 @triton.jit
 def argument_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr):
     """The same, in a function that is given the descriptors."""
-    x, out = describe(x_ptr, ROWS, COLUMNS, INNER), describe(out_ptr, ROWS, COLUMNS, INNER)
+    x = tl.make_tensor_descriptor(x_ptr, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, INNER])
+    out = tl.make_tensor_descriptor(out_ptr, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, INNER])
     for column in tl.static_range(0, COLUMNS, INNER):
         copy_block(x, out, column)
 
@@ -66,7 +64,7 @@ def padding_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, IN
 @triton.jit
 def attributes_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr):
     """out = the block at the middle of x, in a type and shape that the descriptor tells."""
-    x = describe(x_ptr, ROWS, COLUMNS, INNER)
+    x = tl.make_tensor_descriptor(x_ptr, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, INNER])
     block = x.load([0, COLUMNS // 2])
     tl.static_assert(block.type == x.block_type)
     store_block(out_ptr, block + tl.full(x.block_shape, 0, x.dtype))
@@ -75,7 +73,8 @@ def attributes_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 @triton.jit
 def atomic_kernel(x_ptr, out_ptr, NAME: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr):
     """out = NAME(out, x), block by block."""
-    x, out = describe(x_ptr, ROWS, COLUMNS, INNER), describe(out_ptr, ROWS, COLUMNS, INNER)
+    x = tl.make_tensor_descriptor(x_ptr, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, INNER])
+    out = tl.make_tensor_descriptor(out_ptr, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, INNER])
     for column in tl.static_range(0, COLUMNS, INNER):
         getattr(out, NAME)([0, column], x.load([0, column]))
 
@@ -90,15 +89,16 @@ def gather_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INN
 @triton.jit
 def scatter_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr):
     """out = the rows of x in reverse."""
-    x = describe(x_ptr, ROWS, COLUMNS, INNER)
+    x = tl.make_tensor_descriptor(x_ptr, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, INNER])
     out = tl.make_tensor_descriptor(out_ptr, shape=[ROWS, COLUMNS], strides=[COLUMNS, 1], block_shape=[1, INNER])
     for column in tl.static_range(0, COLUMNS, INNER):
         out.scatter(x.load([0, column]), ROWS - 1 - tl.arange(0, ROWS), column)
 
 
 def with_workspace(x, *tensors):
-    """Give Triton the memory in which a kernel makes its descriptors."""
-    triton.set_allocator(lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8, device=x.device))
+    """Give Triton the memory in which a kernel makes its descriptors; triton-ascend 3.2 asks for none."""
+    if hasattr(triton, "set_allocator"):
+        triton.set_allocator(lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8, device=x.device))
     return x, *tensors
 
 

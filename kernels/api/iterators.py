@@ -76,15 +76,22 @@ def range_backward_kernel(x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def range_option_kernel(
-    x_ptr, out_ptr, rows, STAGES: tl.constexpr, UNROLL: tl.constexpr, FLATTEN: tl.constexpr, LICM: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
-    """The same, with an option of the range."""
+def range_option_kernel(x_ptr, out_ptr, rows, OPTION: tl.constexpr, BLOCK: tl.constexpr):
+    """The same, with one option of the range."""
     column = tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)
-    for row in tl.range(0, rows, num_stages=STAGES, loop_unroll_factor=UNROLL, flatten=FLATTEN, disable_licm=LICM):
-        total += tl.load(x_ptr + row * BLOCK + column)
+    if OPTION == "num_stages":
+        for row in tl.range(0, rows, num_stages=3):
+            total += tl.load(x_ptr + row * BLOCK + column)
+    elif OPTION == "loop_unroll_factor":
+        for row in tl.range(0, rows, loop_unroll_factor=2):
+            total += tl.load(x_ptr + row * BLOCK + column)
+    elif OPTION == "flatten":
+        for row in tl.range(0, rows, flatten=True):
+            total += tl.load(x_ptr + row * BLOCK + column)
+    else:
+        for row in tl.range(0, rows, disable_licm=True):
+            total += tl.load(x_ptr + row * BLOCK + column)
     tl.store(out_ptr + column, total)
 
 
@@ -132,13 +139,7 @@ def branch_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, x * sign)
 
 
-OPTIONS = {
-    "num_stages": {"STAGES": 3},
-    "loop_unroll_factor": {"UNROLL": 2},
-    "flatten": {"FLATTEN": True},
-    "disable_licm": {"LICM": True},
-}
-DEFAULTS = {"STAGES": None, "UNROLL": None, "FLATTEN": False, "LICM": False}
+OPTIONS = ("num_stages", "loop_unroll_factor", "flatten", "disable_licm")
 TILE = 64
 
 
@@ -149,8 +150,7 @@ CASES = [
     loop("tl.range", range_step_kernel, name="tl.range.step", rows=ROWS),
     loop("tl.range", range_backward_kernel, name="tl.range.backward", rows=ROWS),
     *(
-        loop("tl.range", range_option_kernel, name=f"tl.range.{option}", rows=ROWS, **{**DEFAULTS, **value})
-        for option, value in OPTIONS.items()
+        loop("tl.range", range_option_kernel, name=f"tl.range.{option}", rows=ROWS, OPTION=option) for option in OPTIONS
     ),
     *(
         probe(

@@ -55,17 +55,22 @@ def how_of(observation: Observation, names: Sequence[str]) -> str:
     """
     if observation.outcome is not Outcome.PASS or not observation.resources:
         return ""
-    cell = observation.cell
-    about = names[0] if names else ""
-    found = [i for r in observation.resources for i in r.special]
-    matrix = " + ".join(r.matrix for r in observation.resources if r.matrix)
+    about, dtype = names[0] if names else "", observation.cell.dtype
     if about in ("tl.dot", "tl.dot_scaled"):
-        return _product(matrix, SCALED if about == "tl.dot_scaled" else OPERANDS.get(cell.dtype, "(?!)"))
+        matrix = " + ".join(r.matrix for r in observation.resources if r.matrix)
+        return _product(matrix, SCALED if about == "tl.dot_scaled" else OPERANDS.get(dtype, "(?!)"))
+    if any(r.registers is not None for r in observation.resources):  # there is assembly
+        found = [i for r in observation.resources for i in r.special]
+        return _special(found, observation.cell.kernel, about, dtype)
+    return ""
+
+
+def _special(found: Sequence[str], kernel: str, about: str, dtype: str) -> str:
     if "atomic_" in about and about not in ("tl.atomic_load", "tl.atomic_store", "tl.atomic_poll"):
         return _atomic(found, swaps="atomic_cas" in about)
     if "tensor_descriptor" in about:
         return "native" if any("tensor" in i for i in found) else "emulated"
-    if cell.kernel.startswith("cast.") and "float8" in cell.kernel + cell.dtype and cell.dtype not in cell.kernel:
+    if kernel.startswith("cast.") and "float8" in kernel + dtype and dtype not in kernel:
         return "native" if any("cvt" in i for i in found) else "emulated"
     return ""
 

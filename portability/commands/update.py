@@ -13,7 +13,7 @@ from pathlib import Path
 
 from portability.baselines import files
 from portability.baselines.records import merged
-from portability.model import Observation
+from portability.model import Cell, Evidence, Observation
 from portability.results import Run, read_runs
 
 MOST = 40  # changed cells that are listed
@@ -51,19 +51,22 @@ def record(
     Raises `ValueError` where no run holds a probe of such a target.
     """
     cases = {c.name: c for run in runs for c in run.header.cases if c.names}
-    grouped: dict[tuple[str, str], list[Observation]] = {}
+    grouped: dict[
+        tuple[str, str], dict[tuple[Cell, Evidence], Observation]
+    ] = {}  # of several runs the last one's counts
     for o in (o for run in runs for o in run.observations if o.cell.kernel in cases):
         minor = files.minor_of(o.versions.get("triton", ""))
         if minor and (not targets or o.cell.target in targets):
-            grouped.setdefault((minor, o.cell.target), []).append(o)
+            grouped.setdefault((minor, o.cell.target), {})[o.cell, o.evidence] = o
     if not grouped:
         raise ValueError(f"no probe was run{' on ' + ', '.join(targets) if targets else ''}; nothing to record")
     for (minor, target), observations in sorted(grouped.items()):
         old = files.read(minor, target, folder)
-        new = merged(old, observations, cases)
+        new = merged(old, observations.values(), cases)
         yield from (f"{minor} {target} {line}" for line in _changes(old, new))
         if write:
-            files.write(minor, target, observations[-1].versions["triton"], new, folder)
+            version = next(iter(observations.values())).versions["triton"]
+            files.write(minor, target, version, new, folder)
     if write:
         files.write_probes(cases.values(), folder)
 

@@ -246,7 +246,7 @@ def test_the_innermost_error_is_kept_without_what_differs_from_run_to_run(detail
 def test_native_is_told_from_emulated(
     kernel: str, dtype: str, names: Sequence[str], matrix: str, special: tuple[str, ...], how: str
 ) -> None:
-    resources = (Resources("k", matrix=matrix, special=special),)
+    resources = (Resources("k", registers=32, matrix=matrix, special=special),)
     o = Observation(Cell(kernel, dtype, "64", "cuda:90"), COMPILED, PASS, resources=resources)
     assert how_of(o, names) == how
     assert how_of(replace(o, outcome=REFUSED), names) == ""
