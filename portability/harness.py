@@ -37,6 +37,7 @@ from portability.model import (
     from_json,
     to_json,
 )
+from portability.paths import importable
 from portability.pool import Runner, RunnerDiedError, RunnerTimedOutError, unavailable
 
 BUNDLED = "portability.backends"  # found in every environment, since the engine is
@@ -54,6 +55,7 @@ class Harness:
         """`folder` is for temporary files, `root` is the project; `options` are those of `portability.run.Options`."""
         self.matrix, self.folder, self.root = matrix, folder, root
         self.options = {**options, "root": str(root)}
+        importable(root)  # as for runners, whatever program this process was started as
         self.adapters: Mapping[str, Backend] = discover(matrix.backends)
         self.device: Client | None = None  # where another process holds the devices
         self.one_of_many = False  # one worker of several, each with runners of its own

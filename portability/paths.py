@@ -31,3 +31,9 @@ def package_of(path: Path) -> tuple[Path, str]:
         parts.insert(0, folder.name)
         folder = folder.parent
     return folder, ".".join(parts)
+
+
+def importable(folder: Path) -> None:
+    """Let this process import the modules that lie in `folder`, after all others: those that a matrix.toml names."""
+    if str(folder.resolve()) not in sys.path:
+        sys.path.append(str(folder.resolve()))

@@ -113,6 +113,7 @@ class State:
         from portability.backend import discover
         from portability.harness import Harness
         from portability.matrix import MatrixError, read_matrix
+        from portability.paths import importable
         from portability.pool import temporary_folder
 
         self.config = config
@@ -129,6 +130,7 @@ class State:
         self.folder = folder
         try:
             matrix = read_matrix(path)
+            importable(path.parent)  # before its adapters are looked for
             own = {backend.environment for backend in discover(matrix.backends).values()}
             matrix = matrix.with_environments(option.portability_environment, own)
             self.harness: Harness = Harness(matrix, folder, path.parent.resolve(), options)

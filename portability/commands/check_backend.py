@@ -35,9 +35,12 @@ def main(args: argparse.Namespace) -> int:
     from portability.conformance.kit import check_backend
     from portability.conformance.model import Verdict
     from portability.matrix import read_matrix
+    from portability.paths import importable
 
     say = _progress if sys.stderr.isatty() else lambda _: None
     matrix = read_matrix(args.matrix) if args.matrix else None
+    if args.matrix:
+        importable(args.matrix.resolve().parent)
     results = check_backend(args.name, args.target, matrix, say)
     if sys.stderr.isatty():
         _progress("")

@@ -34,9 +34,12 @@ def main(args: argparse.Namespace) -> int:
     from portability.backend import discover
     from portability.facts import described, facts_of
     from portability.matrix import read_matrix
+    from portability.paths import importable
     from portability.plugin import find_matrix
 
     path = args.matrix or find_matrix(Path.cwd())
+    if path:
+        importable(path.resolve().parent)
     adapters = discover(read_matrix(path).backends if path else ())
     adapter = _owner(args.target, adapters)
     facts = described(facts_of(adapter, args.target), adapter, args.target)
@@ -82,7 +85,8 @@ def _markdown(target: str, adapter: Backend, facts: Facts) -> Iterator[str]:
 
 
 def _json(target: str, adapter: Backend, facts: Facts) -> Iterator[str]:
-    sections = {s: [{"name": f.name, "is": f.value, "source": f.source} for f in found] for s, found in _sections(facts)}
+    known = [(s, found) for s, found in _sections(facts)]
+    sections = {s: [{"name": f.name, "is": f.value, "source": f.source} for f in found] for s, found in known}
     yield json.dumps(
         {
             "version": VERSION, "target": target, "backend": adapter.name, "title": adapter.titles.get(target, ""),

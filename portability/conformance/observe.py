@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 from portability import catalogue as catalogues
@@ -12,6 +11,7 @@ from portability.kernel import Blocks, KernelCase
 from portability.kernel import discover as discover_kernels
 from portability.matrix import Matrix, read_matrix
 from portability.model import Cell, Observation
+from portability.paths import importable
 from portability.plugin import find_matrix
 from portability.pool import unavailable
 from portability.tomltable import nearest
@@ -24,9 +24,7 @@ def project() -> Matrix:
     path = find_matrix(Path.cwd())
     if path is None:
         return Matrix()
-    root = str(path.resolve().parent)
-    if root not in sys.path:
-        sys.path.append(root)
+    importable(path.resolve().parent)
     return read_matrix(path)
 
 
