@@ -10,7 +10,7 @@ from typing import Any
 
 from portability.baselines import files
 from portability.baselines.answers import newest_of
-from portability.baselines.files import FOLDER, Probe
+from portability.baselines.files import FOLDER, Probe, Record
 from portability.baselines.history import Changed, best, changes, contract
 from portability.model import Evidence, Outcome
 
@@ -69,6 +69,36 @@ def _kind(probe: Probe, alike: bool, backend: str, outcome: Outcome) -> str:
     return "foreign" if probe.vendor not in ("", backend) else "contract" if alike else "refused"
 
 
+@dataclass(frozen=True)
+class Names:
+    """Of names that begin alike, how many work on a target at one dtype at least."""
+
+    works: int = 0
+    absent: int = 0  # the target's own Triton has no such name
+    total: int = 0
+
+
+def names(target: str, minor: str, folder: Path = FOLDER) -> Mapping[str, Names]:
+    """Return how many names work on a target, by their first part: "tl", "tensor", "libdevice".
+
+    Extensions by other vendors do not count, nor names of which nothing is recorded.
+    """
+    records, backend = files.read(minor, target, folder), target.partition(":")[0]
+    found: dict[str, list[Record]] = {}
+    for probe in files.probes(folder).values():
+        if probe.vendor in ("", OWNERS.get(backend, backend)):
+            recorded = [b[1] for d in probe.dtypes if (b := best(records, probe.name, d)) is not None]
+            for name in probe.names if recorded else ():
+                found.setdefault(name, []).extend(recorded)
+    by_space: dict[str, Names] = {}
+    for name, of_name in sorted(found.items()):
+        n = by_space.get(name.partition(".")[0], Names())
+        works = any(r.outcome is Outcome.PASS for r in of_name)
+        absent = all(f"has no attribute '{name.rpartition('.')[2]}'" in r.error for r in of_name)
+        by_space[name.partition(".")[0]] = Names(n.works + works, n.absent + absent, n.total + 1)
+    return by_space
+
+
 def coverage_text(targets: Sequence[str] = (), folder: Path = FOLDER) -> str:
     """Return the percentages as a table: groups by targets."""
     from tabulate import tabulate
@@ -83,7 +113,8 @@ def coverage_text(targets: Sequence[str] = (), folder: Path = FOLDER) -> str:
     tables = [
         tabulate([[row[i] for i in piece] for row in rows], [heads[i] for i in piece], "simple") for piece in pieces
     ]
-    ends = [f"{t}: {_left_out(cells[ALL, t])}" for t in columns]
+    newest = newest_of(targets, folder)
+    ends = [f"{t}: {_left_out(cells[ALL, t])}\n{_names_text(names(t, newest[t], folder))}" for t in columns]
     title = "Of probes and dtypes, how many work, by the strongest evidence that is recorded for each:"
     return "\n\n".join((title, *tables, "\n".join(ends))) + "\n"
 
@@ -92,6 +123,15 @@ def _percent(share: Share | None) -> str:
     if share is None or not share.counted:
         return "-"
     return f"{share.percent} %"
+
+
+def _names_text(found: Mapping[str, Names]) -> str:
+    told = ", ".join(
+        f"{space} {n.works} of {n.total}{f' ({n.absent} absent)' if n.absent else ''}"
+        for space, n in found.items()
+        if n.total > 1  # not print, range, if
+    )
+    return f"  names that work at one dtype at least: {told}"
 
 
 def _left_out(s: Share) -> str:
