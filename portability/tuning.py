@@ -19,6 +19,7 @@ import tomllib
 from portability.model import Observation, Outcome
 
 HIDING_WARPS = 8  # resident warps of a compute unit that hide the latency of a load; more hide no more of it
+GOLDEN = (1 + math.sqrt(5)) / 2
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu")  # no sizes
 
 
@@ -38,6 +39,16 @@ class Trial:
     def spills(self) -> int:
         """Bytes that the worst of its binaries spills."""
         return max((r.spills or 0 for r in self.observation.resources), default=0)
+
+    @property
+    def registers(self) -> int:
+        """Registers a thread of the worst of its binaries."""
+        return max((r.registers or 0 for r in self.observation.resources), default=0)
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory of the worst of its binaries."""
+        return max((r.shared or 0 for r in self.observation.resources), default=0)
 
     @property
     def occupancy(self) -> float:
@@ -62,10 +73,19 @@ def candidates(space: Mapping[str, Sequence[int]], base: Mapping[str, int], most
     names = list(space)
     made = [{**base, **dict(zip(names, values, strict=True))} for values in itertools.product(*space.values())]
     unique = list({tuple(sorted(m.items())): m for m in made}.values())
-    if len(unique) <= most:
-        return unique
-    step = len(unique) / most
-    return [unique[int(i * step)] for i in range(most)]
+    return unique if len(unique) <= most else [unique[i] for i in _spread(len(unique), most)]
+
+
+def _spread(n: int, most: int) -> list[int]:
+    """Return `most` of the numbers below n, spread evenly by steps of the golden ratio.
+
+    Steps of n / most would leave values out: with three stages as the last dimension, every third combination has the
+    same number of them. A step that shares no factor with n meets all values of every dimension.
+    """
+    step = round(n / GOLDEN)
+    while math.gcd(step, n) != 1:
+        step += 1
+    return sorted(i * step % n for i in range(most))
 
 
 def rank(trials: Iterable[Trial], unit_warps: int | None) -> list[Trial]:

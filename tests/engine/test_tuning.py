@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import tomllib
 
 from portability.model import Cell, Evidence, Observation, Outcome, Resources, Timing
 from portability.tuning import Trial, candidates, entry, rank, write_entry
+
+from .conftest import Project
 
 CELL = Cell("matmul", "float16", "64", "hip:gfx942")
 
@@ -27,6 +30,15 @@ def test_the_space_is_thinned_evenly() -> None:
     assert len(tried) == 25
     assert {t["A"] for t in tried} == set(range(10))
     assert all(t["C"] == 1 for t in tried)
+
+
+def test_no_value_is_left_out_when_the_space_is_thinned() -> None:
+    """A third of a space whose last dimension has three values still has all of them."""
+    tried = candidates({"BLOCK_M": (32, 64, 128, 256), "num_warps": (4, 8), "num_stages": (2, 3, 4)}, {}, 8)
+    assert len({tuple(t.values()) for t in tried}) == 8
+    assert {t["num_stages"] for t in tried} == {2, 3, 4}
+    assert {t["num_warps"] for t in tried} == {4, 8}
+    assert {t["BLOCK_M"] for t in tried} == {32, 64, 128, 256}
 
 
 def test_what_spills_or_fails_is_dropped() -> None:
@@ -65,3 +77,14 @@ def test_a_broken_table_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"rocm\.toml"):
         write_entry(table, "matmul", "*", '[matmul."*"]\nA = 1\n')
     assert table.read_text() == "[matmul\n"
+
+
+@pytest.mark.slow
+def test_without_hardware_an_entry_is_printed_and_says_so(project: Callable[[str], Project]) -> None:
+    """Every configuration is compiled, the ranking is said not to be measured, and what is printed is a table."""
+    done = project("").portability("tune", "vector_add", "--target", "cuda:80", "--dtype", "float16", "--most", "3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "configurations, 0 do not work, 0 spill; not measured: ranked by a model of occupancy" in done.stdout
+    printed = tomllib.loads(done.stdout[done.stdout.index("[vector_add") :])["vector_add"]["cuda:80/float16"]
+    assert set(printed) == {"BLOCK_SIZE", "num_warps", "found"}
+    assert printed["found"].startswith("search without hardware, Triton 3.")
