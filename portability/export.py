@@ -42,7 +42,18 @@ def _grid_data(grid: Grid) -> Mapping[str, Any]:
 
 
 def _square_data(square: Square) -> Mapping[str, Any]:
-    names = ("text", "evidence", "passed", "total", "percent", "refused", "unavailable", "outcomes", "fails")
+    names = (
+        "text",
+        "evidence",
+        "passed",
+        "total",
+        "percent",
+        "emulated",
+        "refused",
+        "unavailable",
+        "outcomes",
+        "fails",
+    )
     return {name: to_json(getattr(square, name)) for name in names}
 
 

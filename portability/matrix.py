@@ -261,6 +261,10 @@ def explain(matrix: Matrix, observation: Observation, verdict: Verdict) -> str:
             lines.append(f"  not for    {rule.place}: Triton {rule.triton}, and this is {version or 'not known'}")
         else:
             lines.append(f"  not asked  {rule.place}: {' or '.join(rule.outcome)}: {rule.reason}")
-    if verdict.expectation is None:
+    recorded = observation.recorded
+    if recorded is not None:
+        how = f", {recorded.how}" if recorded.how else ""
+        lines.append(f"  decided by the baseline of Triton {recorded.triton}: {recorded.outcome}{how}")
+    elif verdict.expectation is None:
         lines.append(f"  decided by no rule of {matrix.file}")
     return "\n".join(lines)

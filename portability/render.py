@@ -76,7 +76,7 @@ def _square_lines(square: Square, view: View) -> str:
     if square.total in (0, square.unavailable):
         return square.text
     if view is View.API:
-        return "\n".join((square.share, f"{square.passed}/{square.total}", *square.marks))
+        return "\n".join((square.share, f"{square.passed}/{square.total}", *square.notes))
     return "\n".join((f"{square.evidence} {square.passed}/{square.total}", *square.marks))
 
 

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from portability.baselines.records import first_error
 from portability.binaries import excess, interpreted_right
 from portability.merge import Conflict, Entry, Merged, shown
 from portability.model import Evidence, Expectation, Outcome, Standing
 from portability.results import Run
-from portability.table import Grid, Section, Square, Table, View, grid, view_of
+from portability.table import Grid, Section, Square, Table, View, grid, not_expected, view_of
 from portability.times import is_performance, times
 
 LEGEND = (
@@ -77,6 +78,7 @@ def sections(
         ("Conflicts: one cell, Triton and device, and different outcomes", map(_conflict, merged.conflicts)),
         ("Differs between machines and versions", _differences(merged, entries)),
         ("Changed since the baseline of an older Triton", _changed(entries)),
+        ("What of the language does not work", _not_working(merged, entries)),
         ("Declared", _declared(entries)),
         ("Unavailable", _unavailable(grids)),
         ("Warnings", _warnings(entries)),
@@ -132,6 +134,19 @@ def _changed(entries: Sequence[Entry]) -> Iterator[str]:
     for (kernel, why), found in alike.items():
         places = ", ".join(dict.fromkeys(f"{e.cell.dtype} on {e.cell.target}" for e in found))
         yield f"{kernel} ({places}): {why}"
+
+
+def _not_working(merged: Merged, entries: Sequence[Entry]) -> Iterator[str]:
+    """A line for cells of a probe that say the same; what is no target's to do is left out."""
+    probes, apart = {c.name for c in merged.cases if c.names}, not_expected(merged)
+    alike: dict[tuple[str, Outcome, str], list[Entry]] = {}
+    for e in entries:
+        o = e.observation
+        if e.tried and e.cell.kernel in probes and o.outcome is not Outcome.PASS and e.cell not in apart:
+            alike.setdefault((e.cell.kernel, o.outcome, first_error(o.detail)), []).append(e)
+    for (kernel, outcome, error), found in alike.items():
+        dtypes, targets = ({getattr(e.cell, n): None for e in found} for n in ("dtype", "target"))
+        yield f"{kernel} ({', '.join(dtypes)}) on {', '.join(targets)}: {outcome}{f': {error}' if error else ''}"
 
 
 def _declared(entries: Sequence[Entry]) -> Iterator[str]:

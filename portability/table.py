@@ -49,6 +49,7 @@ class Square:
     outcomes: Mapping[str, int] = field(default_factory=dict)
     marks: tuple[str, ...] = ()  # the worst of each kind that did not pass as a matter of course: "wrong!"
     fails: bool = False  # whether the run fails by it
+    emulated: int = 0  # probes that pass by other means than the hardware's own
 
     @property
     def text(self) -> str:
@@ -73,7 +74,12 @@ class Square:
     @property
     def shared(self) -> str:
         """The square with that part, for rows that stand for many cells."""
-        return self.text if self.percent is None else " ".join((f"{self.share} of {self.total}", *self.marks))
+        return self.text if self.percent is None else " ".join((f"{self.share} of {self.total}", *self.notes))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is said beside the part that passed."""
+        return (*self.marks, *([f"{self.emulated} emulated"] if self.emulated else []))
 
 
 @dataclass(frozen=True)
@@ -149,6 +155,7 @@ def square(entries: Iterable[Entry], apart: Collection[Cell] = ()) -> Square:
         outcomes=dict(outcomes),
         marks=_marks(counted),
         fails=any(e.verdict.standing.fails for e in counted),
+        emulated=sum(e.observation.how == "emulated" for e in counted),
     )
 
 

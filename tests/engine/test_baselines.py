@@ -14,7 +14,7 @@ from portability.baselines.records import first_error, how_of, merged, with_base
 from portability.binary import special_instructions
 from portability.commands.update import record
 from portability.kernel import discover
-from portability.matrix import MatrixError, parse_matrix, validate
+from portability.matrix import Matrix, MatrixError, explain, parse_matrix, validate
 from portability.model import CaseInfo, Cell, Evidence, Observation, Outcome, Recorded, Resources, SampleInfo, Standing
 from portability.report import build
 from portability.table import View, grid
@@ -304,6 +304,24 @@ def test_a_group_has_its_percentage_without_contract_and_foreign_extensions() ->
     assert totals["cuda:90"].share == "compiled 100 %"
     assert totals["hip:gfx942"].share == "compiled 50 %"
     assert totals["hip:gfx942"].refused == 2
+
+
+def test_the_table_names_errors_and_what_is_emulated() -> None:
+    observations = [
+        seen(of=DOT, dtype="float16", how="emulated"),
+        seen(REFUSED, detail="CompilationError: no exp here"), seen(target="hip:gfx942"),
+    ]  # fmt: skip
+    table = build(runs_of(*observations, of=HEADER), [View.API])
+    assert table.grids[0].totals[0].emulated + table.grids[0].totals[1].emulated == 1
+    said = next(s.lines for s in table.sections if s.title == "What of the language does not work")
+    assert said == ("tl.exp (float32) on cuda:90: compile_error: no exp here",)
+
+
+def test_explain_names_the_baseline() -> None:
+    o = seen(REFUSED, recorded=Recorded("3.9", PASS, "native"))
+    assert "decided by the baseline of Triton 3.9: pass, native" in explain(
+        Matrix(), o, run(o, of=HEADER).verdicts()[0]
+    )
 
 
 # ------------------------------------------------------------------------------------------- what is published

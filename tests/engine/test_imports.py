@@ -16,7 +16,8 @@ LIGHT = (
     "model", "matrix", "expectations", "validation", "results", "writer", "merge", "table", "report", "render", "diff",
     "cli", "plugin", "catalogue", "harness", "pool", "kernel", "backend", "environments", "provenance", "testing",
     "commands.run", "commands.table", "commands.doctor", "commands.explain", "commands.merge", "commands.diff",
-    "commands.history", "commands.env", "commands.lint",
+    "commands.history", "commands.env", "commands.lint", "commands.caniuse", "commands.update", "baselines.records",
+    "baselines.coverage", "baselines.crossing",
 )  # fmt: skip
 # module -> the modules of the engine that it may import at its top
 ALLOWED = {
