@@ -118,9 +118,9 @@ def _bessel_y(n: int, x: float) -> float:
     terms = range(1, int(x) + 20)
     j = [_bessel_j(k, x) for k in range(2 * len(terms) + 2)]
     logarithm = math.log(x / 2) + float(np.euler_gamma)
-    below = 2 / math.pi * (logarithm * j[0] - 2 * sum((-1) ** k * j[2 * k] / k for k in terms))
+    below: float = 2 / math.pi * (logarithm * j[0] - 2 * sum((-1) ** k * j[2 * k] / k for k in terms))
     series = sum((-1) ** k * (j[2 * k - 1] - j[2 * k + 1]) / k for k in terms)
-    here = -2 / math.pi * (j[0] / x - logarithm * j[1] - series)
+    here: float = -2 / math.pi * (j[0] / x - logarithm * j[1] - series)
     if n == 0:
         return below
     for k in range(1, abs(n)):
