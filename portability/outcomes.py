@@ -31,6 +31,8 @@ OUTCOMES: Mapping[str, Outcome] = {
     "AcceleratorError": Outcome.LAUNCH_ERROR,
     "Unsupported": Outcome.UNSUPPORTED,
     "SpinTimeout": Outcome.TIMEOUT,
+    "TimeoutExpired": Outcome.TIMEOUT,  # of `subprocess`: a tool that an adapter calls
+    "GridError": Outcome.LAUNCH_ERROR,
 }
 # Where the message tells more than the class. Searched in order, in the first lines of the message.
 MESSAGES: Sequence[tuple[re.Pattern[str], Outcome]] = [
