@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from portability.baselines.answers import Answer, Row, known_names, look_up, newest_of
+from portability.baselines.answers import Answer, Refusal, known_names, look_up, newest_of
 from portability.baselines.files import FOLDER
 from portability.model import Evidence
 from portability.tomltable import nearest
@@ -61,28 +61,32 @@ def crossing(kernel: str, targets: Sequence[str], root: Path) -> Crossing:
 
 
 def _place(target: str, answers: Mapping[str, Answer]) -> Place:
-    rows = {name: [r for r in answer.rows if r.target == target] for name, answer in answers.items()}
-    rows = {name: found for name, found in rows.items() if found}
-    refused = {n: _dtypes(found, works=False) for n, found in rows.items()}
-    works = {n: _dtypes(found, works=True) for n, found in rows.items()}
-    emulated = {
-        n: tuple(d for r in found for d, how in r.works.items() if how == "emulated") for n, found in rows.items()
-    }
+    said = {name: found for name, answer in answers.items() if (found := _by_dtype(answer, target))}
+    works = {n: tuple(d for d, (_, how) in found.items() if isinstance(how, str)) for n, found in said.items()}
+    refused = {n: tuple(d for d, (_, how) in found.items() if isinstance(how, Refusal)) for n, found in said.items()}
+    emulated = {n: tuple(d for d, (_, how) in found.items() if how == "emulated") for n, found in said.items()}
     return Place(
         target,
-        min((r.evidence for found in rows.values() for r in found), key=lambda e: e.rank, default=Evidence.NONE),
-        tuple(n for n in rows if works[n] and not refused[n]),
-        {n: refused[n] for n in rows if works[n] and refused[n]},
-        tuple(n for n in rows if not works[n]),
+        min((e for found in said.values() for e, _ in found.values()), key=lambda e: e.rank, default=Evidence.NONE),
+        tuple(n for n in said if works[n] and not refused[n]),
+        {n: refused[n] for n in said if works[n] and refused[n]},
+        tuple(n for n in said if not works[n]),
         {n: dtypes for n, dtypes in emulated.items() if dtypes},
     )
 
 
-def _dtypes(rows: Sequence[Row], works: bool) -> tuple[str, ...]:
-    """Return labels that work or do not; what no target takes is the language's contract and is left out."""
-    if works:
-        return tuple(d for r in rows for d in r.works)
-    return tuple(d for r in rows for d, refusal in r.refused.items() if not refusal.contract)
+def _by_dtype(answer: Answer, target: str) -> dict[str, tuple[Evidence, str | Refusal]]:
+    """Return what a target says of each dtype: how it works, or why not; without the language's own contract.
+
+    A dtype that the name's own probe has not is taken from the first that has it, as float8 of `tl.dot` is.
+    """
+    found: dict[str, tuple[Evidence, str | Refusal]] = {}
+    further = [answer.further[probe] for probe in sorted(answer.further, key=len)]
+    for rows in (answer.rows, *further):
+        for row in (r for r in rows if r.target == target):
+            new = {d: (row.evidence, said) for d, said in (*row.works.items(), *row.refused.items())}
+            found = {**new, **found}
+    return {d: f for d, f in found.items() if not (isinstance(f[1], Refusal) and f[1].contract)}
 
 
 # ------------------------------------------------------------------------------------------------- sources
@@ -141,9 +145,8 @@ def crossing_text(crossing: Crossing) -> str:
 def _place_text(p: Place, total: int) -> str:
     told = len(p.works) + len(p.partly) + len(p.refused)
     some = [*p.partly, *p.refused]
-    text = f"{p.target}: {p.evidence}, " + (
-        f"all {total} work" if told == total and not some else f"{len(p.works)} work"
-    )
+    every = f"{len(p.works)} of {total} work at every dtype"
+    text = f"{p.target}: {p.evidence}, {f'all {total} work' if told == total and not some else every}"
     text += "".join(f"; {n} not for {', '.join(d)}" for n, d in p.partly.items())
     text += f"; refused: {', '.join(p.refused)}" if p.refused else ""
     text += "".join(f"; {n} is emulated for {', '.join(d)}" for n, d in p.emulated.items())

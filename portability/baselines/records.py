@@ -37,7 +37,7 @@ def record_of(observation: Observation, names: Sequence[str]) -> Record:
 
 # What an operand of a product is called in the names of instructions: `mma.sync e4m3`, `v_mfma_f32_32x32x16_fp8_fp8`.
 OPERANDS: Mapping[str, str] = {
-    "float16": r"f16", "bfloat16": r"bf16", "float64": r"f64", "float32": r"tf32|xf32|f32",
+    "float16": r"f16", "bfloat16": r"bf16|(?<=tcgen05\.mma )f16", "float64": r"f64", "float32": r"tf32|xf32|f32",
     "int8": r"[su]8|i?u?8|s8", "uint8": r"[su]8|iu?8",
     "float8_e4m3fn": r"e4m3|fp8|f8f6f4", "float8_e5m2": r"e5m2|bf8|f8f6f4",
     "float8_e4m3fnuz": r"fp8", "float8_e5m2fnuz": r"bf8",
@@ -58,7 +58,8 @@ def how_of(observation: Observation, names: Sequence[str]) -> str:
     about, dtype = names[0] if names else "", observation.cell.dtype
     if about in ("tl.dot", "tl.dot_scaled"):
         matrix = " + ".join(r.matrix for r in observation.resources if r.matrix)
-        return _product(matrix, SCALED if about == "tl.dot_scaled" else OPERANDS.get(dtype, "(?!)"))
+        operand = SCALED if about == "tl.dot_scaled" else OPERANDS.get(dtype, "(?!)")
+        return _product(matrix, OPERANDS["bfloat16"] if ".bf16x" in observation.cell.kernel else operand)
     if any(r.registers is not None for r in observation.resources):  # there is assembly
         found = [i for r in observation.resources for i in r.special]
         return _special(found, observation.cell.kernel, about, dtype)

@@ -227,6 +227,9 @@ def test_the_innermost_error_is_kept_without_what_differs_from_run_to_run(detail
         ("tl.dot", "float8_e4m3fn", ["tl.dot"], "v_mfma_f32_32x32x8_f16", (), "emulated"),
         ("tl.dot", "float8_e4m3fnuz", ["tl.dot"], "v_mfma_f32_32x32x16_fp8_fp8", (), "native"),
         ("tl.dot", "float8_e4m3fn", ["tl.dot"], "wgmma e4m3", (), "native"),
+        ("tl.dot", "bfloat16", ["tl.dot"], "tcgen05.mma f16", (), "native"),  # its name for both
+        ("tl.dot", "int8", ["tl.dot"], "tcgen05.mma i8", (), "native"),
+        ("tl.dot.input_precision.bf16x3", "float32", ["tl.dot"], "mma.sync bf16", (), "native"),
         ("tl.dot", "int8", ["tl.dot"], "mma.sync s8", (), "native"),
         ("tl.dot", "int8", ["tl.dot"], "v_wmma_i32_16x16x16_iu8", (), "native"),
         ("tl.dot_scaled.e2m1.e2m1", "uint8", ["tl.dot_scaled"], "tcgen05.mma mxf4nvf4", (), "native"),
