@@ -189,28 +189,47 @@ def _backend_first(target: str) -> tuple[str, int, str]:
     return backend, len(architecture), architecture
 
 
+Found = Mapping[tuple[Probe, str], tuple[Evidence, Record]]
+
+
 def _rows(probes: Sequence[Probe], dtypes: Sequence[str], newest: Mapping[str, str], folder: Path) -> Iterator[Row]:
-    """Yield a row a target and evidence; a probe and dtype stand in that of the strongest."""
+    """Yield a row a target and evidence; a probe and dtype stand in that of the strongest.
+
+    What an older Triton was seen to do by stronger evidence, as one that ran, comes first.
+    """
     cells = [(p, d) for p in probes for d in dtypes if d in p.dtypes]
     only = frozenset(p.name for p in probes)
     for target, minor in newest.items():
-        records = files.read(minor, target, folder, only)
-        found = {cell: b for cell in cells if (b := best(records, cell[0].name, cell[1])) is not None}
-        alike = contract(minor, folder, only)
-        for evidence in sorted({e for e, _ in found.values()}, key=lambda e: -e.rank):
-            labels = {
-                c: c[1] if len(probes) == 1 else f"{c[0].name} {c[1]}" for c, b in found.items() if b[0] is evidence
-            }
-            passed = {c for c in labels if found[c][1].outcome is Outcome.PASS}
-            spans = {label: span(p.name, d, target, folder, only).text for (p, d), label in labels.items()}
-            yield Row(
-                target,
-                files.version_of(minor, target, folder),
-                evidence,
-                {label: found[c][1].how for c, label in labels.items() if c in passed},
-                {label: _refusal(c, found[c][1], target, alike) for c, label in labels.items() if c not in passed},
-                {label: text for label, text in spans.items() if text},
-            )
+        newer: Found = {}
+        rows: list[Row] = []
+        for version in reversed(files.versions(target, folder)):
+            records = files.read(version, target, folder, only)
+            found = {c: b for c in cells if (b := best(records, c[0].name, c[1])) is not None}
+            stronger = {c: b for c, b in found.items() if version == minor or _stronger(b, newer.get(c))}
+            rows += _rows_of(stronger, len(probes) > 1, target, version, folder)
+            newer = {**found, **newer, **stronger}
+        yield from sorted(rows, key=lambda row: -row.evidence.rank)
+
+
+def _stronger(found: tuple[Evidence, Record], newer: tuple[Evidence, Record] | None) -> bool:
+    return newer is not None and found[0].rank > newer[0].rank
+
+
+def _rows_of(found: Found, several: bool, target: str, minor: str, folder: Path) -> Iterator[Row]:
+    only = frozenset(probe.name for probe, _ in found)
+    alike = contract(minor, folder, only)
+    for evidence in dict.fromkeys(e for e, _ in found.values()):
+        labels = {c: f"{c[0].name} {c[1]}" if several else c[1] for c, b in found.items() if b[0] is evidence}
+        passed = {c for c in labels if found[c][1].outcome is Outcome.PASS}
+        spans = {label: span(p.name, d, target, folder, only).text for (p, d), label in labels.items()}
+        yield Row(
+            target,
+            files.version_of(minor, target, folder),
+            evidence,
+            {label: found[c][1].how for c, label in labels.items() if c in passed},
+            {label: _refusal(c, found[c][1], target, alike) for c, label in labels.items() if c not in passed},
+            {label: text for label, text in spans.items() if text},
+        )
 
 
 def _refusal(cell: tuple[Probe, str], record: Record, target: str, alike: Collection[tuple[str, str]]) -> Refusal:

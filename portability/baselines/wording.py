@@ -60,9 +60,7 @@ def _count(row: Row, total: int) -> str:
     if not row.works:
         return "does not work" if total == 1 else f"none of {total} works"
     if not row.refused:
-        return (
-            "works" if total == 1 else f"all {total} work" if total > MANY else f"works for {_labels(list(row.works))}"
-        )
+        return f"all {total} work" if total > MANY else f"works for {_labels(list(row.works))}"
     return f"{len(row.works)} of {total} work"
 
 
