@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from portability.backend import discover as discover_backends
 from portability.baselines import files, history
 from portability.baselines.files import BaselineError, Record, Records
 from portability.baselines.records import first_error, how_of, merged, with_baseline
 from portability.binary import special_instructions
+from portability.catalogue import Catalogue, Selection, cells
 from portability.commands.update import record
 from portability.kernel import discover
 from portability.matrix import Matrix, MatrixError, explain, parse_matrix, validate
@@ -325,6 +327,34 @@ def test_explain_names_the_baseline() -> None:
     assert "decided by the baseline of Triton 3.9: pass, native" in explain(
         Matrix(), o, run(o, of=HEADER).verdicts()[0]
     )
+
+
+# ------------------------------------------------------------------------------------------- other Tritons
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment of Triton 3.7, as `portability env create` leaves it."""
+    monkeypatch.setenv("PORTABILITY_ENVIRONMENTS", str(tmp_path))
+    (tmp_path / "triton-3.7").mkdir()
+    (tmp_path / "triton-3.7" / "environment.json").write_text('{"recipe": "r", "versions": {"triton": "3.7.1"}}')
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_environment_is_asked_where_it_is_named() -> None:
+    assert list(Matrix().with_environments(["triton-3.7"]).environments) == ["triton-3.7"]
+    assert Matrix().with_environments(["default", "own"], known=["own"]) == Matrix()
+    with pytest.raises(LookupError, match=r"portability env create triton-3\.6"):
+        Matrix().with_environments(["triton-3.6"])
+
+
+def test_only_the_cells_of_the_named_environments_are_taken() -> None:
+    both = tuple(replace(TARGETS[0], environment=e) for e in ("default", "triton-3.7"))
+    adapters = {"cuda": discover_backends()["cuda"]}
+    for asked, expected in (((), {"default", "triton-3.7"}), (("triton-3.7",), {"triton-3.7"})):
+        selection = Selection(kernels=("tl.exp",), environments=asked)
+        made = cells(Catalogue((EXP,), both), Matrix(), selection, adapters)
+        assert {c.environment for c in made} == expected
 
 
 # ------------------------------------------------------------------------------------------- what is published
