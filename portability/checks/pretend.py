@@ -73,7 +73,7 @@ def _tensor(kind: str) -> Mapping[str, Any]:
     tensor = torch.Tensor
     made: dict[str, Any] = {n: _here(getattr(tensor, n), kind, cleared=n.startswith("new_empty")) for n in METHODS}
     plain = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]  # a slot's own getter
-    there = torch.device(kind, 0)
+    there = _device(kind)
 
     def device(self: torch.Tensor) -> torch.device:
         found: torch.device = plain(self)
@@ -89,6 +89,14 @@ def _tensor(kind: str) -> Mapping[str, Any]:
     wrapper = torch.Tensor._make_wrapper_subclass
     made["_make_wrapper_subclass"] = staticmethod(_here(wrapper, kind))
     return made
+
+
+def _device(kind: str) -> torch.device:
+    """Return the first device of a kind; a torch without the vendor's plug-in has another name for it."""
+    try:
+        return torch.device(kind, 0)
+    except RuntimeError:
+        return torch.device("privateuseone", 0)
 
 
 def _here(function: Callable[..., Any], kind: str, cleared: bool = False) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from portability.interpret.internals import TensorHandle, native
 from portability.interpret.memory import Memory, Region, Stray
-from portability.interpret.races import StoreLog
+from portability.interpret.races import StoreLog, Sync
 from portability.interpret.report import Report
 from portability.interpret.undefined import Undefined, mark
 from portability.interpret.values import FLOAT8, NARROW, narrow, numpy_dtype, widen
@@ -95,7 +95,9 @@ class Access:
         )
         self.report.warn("misaligned", message)
 
-    def load(self, pointers: Handle, mask: Array | None, other: Handle | None, atomic: bool = False) -> Handle:
+    def load(
+        self, pointers: Handle, mask: Array | None, other: Handle | None, sync: Sync = Sync.NONE, atomic: bool = False
+    ) -> Handle:
         """Return the elements at `pointers`. Lanes off hold `other` or, without it, poison; lanes outside poison."""
         dtype = pointers.get_element_ty()
         kind = numpy_dtype(dtype)
@@ -111,8 +113,10 @@ class Access:
             filling = poison(dtype.name, kind, good.shape, self.poison)
             if other is not None:
                 filling = np.where(undefined, filling, other.data)
-        if atomic:
-            self.log.synchronized()
+        if sync is Sync.NONE:
+            self.log.loaded(pointers.data, addresses, good)
+        else:
+            self.log.synchronized(sync)
         if self.observers:
             self._observe("atomic" if atomic else "load", addresses, good, kind.itemsize, None)
         handle = TensorHandle(native.load(addresses, good, filling, kind), dtype)
@@ -120,7 +124,9 @@ class Access:
             mark(handle, Undefined(undefined, self.report.place()))
         return handle
 
-    def store(self, pointers: Handle, value: Handle, mask: Array | None, atomic: bool = False) -> None:
+    def store(
+        self, pointers: Handle, value: Handle, mask: Array | None, sync: Sync = Sync.NONE, atomic: bool = False
+    ) -> None:
         """Write the lanes that are on and inside."""
         wanted = _everywhere(pointers.data.shape) if mask is None else mask
         data = value.data
@@ -130,9 +136,9 @@ class Access:
         if self.observers:
             self._observe("atomic" if atomic else "store", addresses, good, data.dtype.itemsize, data)
         if atomic:
-            self.log.synchronized()
+            self.log.synchronized(sync)
         else:
-            self.log.stored(addresses, good, data)
+            self.log.stored(pointers.data, addresses, good, data)
         if self.watched:
             before = native.load(addresses, good, data, data.dtype)
             self.changes += before.tobytes() != data.tobytes()
@@ -140,12 +146,12 @@ class Access:
             addresses, data, good = (np.ascontiguousarray(a.reshape(-1)[::-1]) for a in (addresses, data, good))
         native.store(addresses, data, good)
 
-    def atomic(self, operation: str, pointers: Handle, value: Handle, mask: Array) -> Handle:
+    def atomic(self, operation: str, pointers: Handle, value: Handle, mask: Array, sync: Sync) -> Handle:
         """Read, modify and write the lanes that are on and inside, one after another; return what was there."""
         dtype = value.dtype.scalar
         data = np.ascontiguousarray(value.data)
         mask = np.broadcast_to(mask, data.shape)
-        self.log.synchronized()
+        self.log.synchronized(sync)
         addresses, good = self._check("atomic", pointers, mask, data.dtype.itemsize)
         if self.observers:
             self._observe("atomic", addresses, good, data.dtype.itemsize, data)
@@ -162,10 +168,10 @@ class Access:
             self.changes += native.load(addresses, good, filling, data.dtype).tobytes() != before.tobytes()
         return TensorHandle(np.where(good, old, filling), dtype)
 
-    def compare_and_swap(self, pointers: Handle, expected: Handle, value: Handle) -> Handle:
+    def compare_and_swap(self, pointers: Handle, expected: Handle, value: Handle, sync: Sync) -> Handle:
         """Write `value` where memory holds `expected`, lane after lane; return what was there."""
         data, wanted = np.ascontiguousarray(value.data), expected.data
-        self.log.synchronized()
+        self.log.synchronized(sync)
         addresses, good = self._check("atomic", pointers, _everywhere(data.shape), data.dtype.itemsize)
         if self.observers:
             self._observe("atomic", addresses, good, data.dtype.itemsize, data)

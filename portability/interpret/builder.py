@@ -18,9 +18,10 @@ from portability.interpret.access import Access
 from portability.interpret.conversion import Conversion
 from portability.interpret.elementwise import numbers
 from portability.interpret.integers import Integers
-from portability.interpret.internals import InterpreterOptions, TensorHandle
+from portability.interpret.internals import InterpreterOptions, TensorDescHandle, TensorHandle, ir
 from portability.interpret.libdevice import compute
 from portability.interpret.products import Products
+from portability.interpret.races import Sync
 from portability.interpret.report import Report, Unsupported
 from portability.interpret.shapes import Shapes
 from portability.interpret.targets import Targets
@@ -29,6 +30,11 @@ from portability.interpret.values import numpy_dtype
 
 Handle = Any  # a TensorHandle
 
+ALIGNMENT = 16  # bytes, of a descriptor's base and of all strides but the last
+SYNC = {
+    ir.MEM_SEMANTIC.RELAXED: Sync.RELAXED, ir.MEM_SEMANTIC.ACQUIRE: Sync.ACQUIRE,
+    ir.MEM_SEMANTIC.RELEASE: Sync.RELEASE, ir.MEM_SEMANTIC.ACQUIRE_RELEASE: Sync.BOTH,
+}  # fmt: skip
 PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 
 
@@ -41,6 +47,7 @@ class Options(InterpreterOptions):  # type: ignore[misc]
     num_warps: int = 4
     num_stages: int = 3
     num_ctas: int = 1
+    sanitize_overflow: bool = False  # the builder looks itself, and says more
 
     @property
     def warp_size(self) -> int:
@@ -70,10 +77,11 @@ class CheckedBuilder(Integers, Conversion, Products, Shapes):
     # ------------------------------------------------------------------------------------------------ memory
 
     def create_load(self, ptr: Handle, *policy: Any) -> Handle:
-        return self.access.load(ptr, None, None)
+        return self.access.load(ptr, None, None, Sync.ACQUIRE if policy and policy[-1] else Sync.NONE)
 
     def create_masked_load(self, ptrs: Handle, mask: Any, other: Handle | None, *policy: Any, **named: Any) -> Handle:
-        return self.access.load(ptrs, _lanes(mask), other)
+        volatile = policy and policy[-1]
+        return self.access.load(ptrs, _lanes(mask), other, Sync.ACQUIRE if volatile else Sync.NONE)
 
     def create_store(self, ptr: Handle, val: Handle, *policy: Any) -> None:
         self.access.store(ptr, val, None)
@@ -86,21 +94,32 @@ class CheckedBuilder(Integers, Conversion, Products, Shapes):
             self.report.warn(
                 "bf16-atomic", "atomic on bfloat16: emulated or refused on targets without the instruction"
             )
-        return self.access.atomic(rmwOp.name, ptr, val, mask.data)
+        return self.access.atomic(rmwOp.name, ptr, val, mask.data, SYNC[sem])
 
     def create_atomic_cas(self, ptr: Handle, cmp: Handle, val: Handle, sem: Any, scope: Any) -> Handle:
-        return self.access.compare_and_swap(ptr, cmp, val)
+        return self.access.compare_and_swap(ptr, cmp, val, SYNC[sem])
 
     def create_atomic_load(self, ptr: Handle, mask: Handle, sem: Any, scope: Any) -> Handle:
-        return self.access.load(ptr, mask.data, None, atomic=True)
+        return self.access.load(ptr, mask.data, None, SYNC[sem], atomic=True)
 
     def create_atomic_store(self, ptr: Handle, val: Handle, mask: Handle, sem: Any, scope: Any) -> None:
-        self.access.store(ptr, val, mask.data, atomic=True)
+        self.access.store(ptr, val, mask.data, SYNC[sem], atomic=True)
 
     def create_descriptor_reduce(self, kind: Any, desc: Any, value: Handle, indices: list[Handle]) -> None:
         pointers, mask = desc.materialize_pointers(indices)
         name = "FADD" if kind.name == "ADD" and value.dtype.scalar.is_floating() else kind.name
-        self.access.atomic(name, pointers, value, _lanes(mask))
+        self.access.atomic(name, pointers, value, _lanes(mask), Sync.RELAXED)
+
+    def create_make_tensor_descriptor(
+        self, base: Handle, shape: list[Handle], strides: list[Handle], tensor_shape: list[int], *rest: Any
+    ) -> Handle:
+        """A descriptor; what only some targets refuse is a warning about these."""
+        size = base.dtype.element_ty.primitive_bitwidth // 8
+        lags = [int(s.data.item()) * size % ALIGNMENT for s in strides[:-1]]
+        if int(base.data.item()) % ALIGNMENT or any(lags):
+            message = f"a descriptor whose base or strides are no multiples of {ALIGNMENT} bytes: a fault of the device"
+            self.report.warn("descriptor-alignment", message, self.targets.with_descriptors())
+        return TensorDescHandle(base, shape, strides, tensor_shape, *rest[1:2])
 
     def create_barrier(self) -> None:
         """One program runs at a time, all its lanes in step: there is nothing to wait for."""

@@ -1,12 +1,12 @@
 """Everything of Triton's private parts that the checked interpreter touches, for Triton 3.6 to 3.9, in one place.
 
 - `triton.runtime.interpreter`: `InterpreterBuilder` is the base of the checked builder; `TensorHandle` holds a block's
-  numpy array and element type. Neither its executor, its rewriter nor its patching of `triton.language` is used, and
-  `TRITON_INTERPRET` stays unset: kernels are decorated for compiling.
+  numpy array and element type, `TensorDescHandle` a descriptor. Neither its executor, its rewriter nor its patching of
+  `triton.language` is used, and `TRITON_INTERPRET` stays unset: kernels are decorated for compiling.
 - `triton._C.libtriton.interpreter`: `load`, `store`, `atomic_rmw`, `atomic_cas` on arrays of addresses, and since 3.9
   `fma_fp32` and `fma_fp64`; `triton._C.libtriton.ir`: the enumerations that the builder is called with.
-- `triton.language.semantic.TritonSemantic`: the front end, given the checked builder; `dot_scaled` and
-  `_has_native_tma` are overridden.
+- `triton.language.semantic.TritonSemantic`: the front end, given the checked builder; `dot_scaled`,
+  `device_assert` and `_has_native_tma` are overridden.
 - `triton.language`: while a kernel runs, builtins (known by `is_builtin`) are bound to that front end in all its
   modules and classes, and what the code generator handles itself (`range`, `reduce`, `multiple_of`, …) is replaced.
 - `triton.runtime.jit`: `JITFunction.run` and `__call__` are replaced while a session is open; `.fn`, `.src`,
@@ -25,7 +25,7 @@ from triton.language.core import is_builtin
 from triton.language.semantic import TritonSemantic
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import InterpreterError
-from triton.runtime.interpreter import InterpreterBuilder, InterpreterOptions, TensorHandle
+from triton.runtime.interpreter import InterpreterBuilder, InterpreterOptions, TensorDescHandle, TensorHandle
 from triton.runtime.jit import JITFunction, TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -35,6 +35,7 @@ __all__ = [
     "InterpreterError",
     "InterpreterOptions",
     "JITFunction",
+    "TensorDescHandle",
     "TensorDescriptor",
     "TensorHandle",
     "TensorWrapper",

@@ -52,6 +52,17 @@ class Semantic(TritonSemantic):  # type: ignore[misc]
         lhs_format, rhs_format = (Word(plain(f)) for f in (lhs_format, rhs_format))
         return super().dot_scaled(lhs, lhs_scale, lhs_format, rhs, rhs_scale, rhs_format, *rest)
 
+    def device_assert(self, cond: Any, msg: str, mask: Any) -> None:
+        """Also look where compilers leave the assertion out: unless a launch is for debugging."""
+        if self.builder.options.debug:
+            super().device_assert(cond, msg, mask)
+            return
+        lanes = ~cond.handle.data.astype(bool)
+        if mask is not None:
+            lanes = lanes & mask.handle.data.astype(bool)
+        message = f"an assertion does not hold ({msg or 'no message'}); without debug=True no target looks"
+        self.builder.warn("false-assertion", lanes if lanes.any() else None, message, cond.handle)
+
     def _has_native_tma(self) -> bool:
         return True  # 16-bit minima and maxima through a descriptor are computed, whatever a target has
 

@@ -109,6 +109,10 @@ class Memory:
             self._known[key] = self._regions[region.tag] = region
         return self._known[key].base
 
+    def region(self, pointers: Addresses) -> Region | None:
+        """Return the tensor that the first of `pointers` came from."""
+        return self._regions.get(pointers.item(0) >> SHIFT) if pointers.size else None
+
     def owner(self, address: int) -> Region | None:
         """Return the region that holds a plain address: the latest of several."""
         return next((r for r in reversed(self._regions.values()) if r.low <= address < r.high), None)
@@ -118,7 +122,7 @@ class Memory:
 
         Lanes that are masked off may point anywhere.
         """
-        region = self._regions.get(pointers.item(0) >> SHIFT) if pointers.size else None
+        region = self.region(pointers)
         if region is not None and region.high - region.low >= size:
             offset = pointers - region.base  # wraps below the start, and is then too large as well
             inside = offset <= np.uint64(region.high - region.low - size)

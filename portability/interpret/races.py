@@ -1,64 +1,127 @@
-"""Two programs that store different values to one element: whoever is last wins, and nothing says who that is.
+"""Two programs and one element, of which one stores: whoever comes first, nothing says who that is.
 
-Running the programs in another order shows most races, and not this one where both add to what they read: the sum is
-the same in every order in which programs run one after another, and is lost on a device, where they run at once.
+Running the programs in another order shows most races, and not these: where both add to what they read, the sum is the
+same in every order in which programs run one after another, and is lost on a device, where they run at once; and what
+one program stores, another may read too early, although it never does here.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from portability.backend import Problem
-from portability.interpret.memory import Memory
+from portability.interpret.memory import Memory, Region
 from portability.interpret.report import Report, written
 from portability.model import Outcome
 
 Array = NDArray[Any]
+Program = tuple[int, int, int]
 
 MOST = 1 << 24  # lanes kept of a launch: 400 MB; what is stored after them is not looked at
 
 
+class Sync(Enum):
+    """What an access orders for the program that makes it."""
+
+    NONE = "none"
+    RELAXED = "relaxed"  # an atomic that orders nothing but itself
+    ACQUIRE = "acquire"  # later accesses see what was released before; a volatile load is taken for one
+    RELEASE = "release"
+    BOTH = "acq_rel"
+
+    @property
+    def acquires(self) -> bool:
+        """Whether what others released may be read afterwards."""
+        return self in (Sync.ACQUIRE, Sync.BOTH)
+
+    @property
+    def releases(self) -> bool:
+        """Whether what was stored before may be read by others."""
+        return self in (Sync.RELEASE, Sync.BOTH)
+
+
 class StoreLog:
-    """What the programs of a launch stored. Programs that use atomics may be ordering themselves, and are left out."""
+    """What the programs of a launch stored, and read of each other.
+
+    A store and a load of one element by two programs are ordered where the storing program has since released and the
+    loading one has acquired before, by whatever atomics. Two stores are, where either program uses such atomics at all.
+
+    `entangled` says whether a program used an atomic or read a tensor that the launch also stores to, since it was
+    last set to False: else no order of programs can be told from another.
+    """
 
     def __init__(self, report: Report, memory: Memory) -> None:
         self._report = report
         self._memory = memory
+        self.entangled = False
+        self.pairs: set[frozenset[tuple[str, int]]] = set()  # of lines that a load and a store race at, once a session
         self.clear()
 
     def clear(self) -> None:
         """Forget everything: a launch begins."""
         self._addresses: list[Array] = []
         self._values: list[Array] = []
-        self._stores: list[tuple[tuple[int, int, int], tuple[str, int]]] = []  # program and place of each
-        self._synchronizing: set[tuple[int, int, int]] = set()
+        self._stores: list[tuple[Program, tuple[str, int]]] = []  # program and place of each
+        self._synchronizing: set[Program] = set()
+        self._acquired: set[Program] = set()
+        self._released: dict[Program, int] = {}  # how many stores there were at a program's last release
+        self._read: set[int] = set()  # tags
+        self._new: dict[int, list[int]] = {}  # by tag: stores that `_last` does not hold yet
+        self._last: dict[int, NDArray[np.int32]] = {}  # by tag: the number, from 1, of each element's last store
+        self._found: dict[tuple[Any, Any], Problem] = {}
         self._room = MOST
 
-    def stored(self, addresses: Array, lanes: Array, values: Array) -> None:
+    def stored(self, pointers: Array, addresses: Array, lanes: Array, values: Array) -> None:
         """Note a store of the running program."""
-        program = self._report.program
-        if program in self._synchronizing or self._room < addresses.size:
+        if self._room < addresses.size:
             return
         if lanes.all():
             where, bits = addresses.reshape(-1), _bits(values).reshape(-1)
         else:
             where, bits = addresses[lanes], _bits(np.broadcast_to(values, lanes.shape)[lanes])
         self._room -= where.size
+        region = self._memory.region(pointers)
+        if region is not None:
+            self._new.setdefault(region.tag, []).append(len(self._stores))
+            self.entangled = self.entangled or region.tag in self._read
         self._addresses.append(where)
         self._values.append(bits)
-        self._stores.append((program, self._report.place()))
+        self._stores.append((self._report.program, self._report.place()))
 
-    def synchronized(self) -> None:
+    def loaded(self, pointers: Array, addresses: Array, lanes: Array) -> None:
+        """Note a load of the running program: of what another one stored, it may come too early."""
+        region = self._memory.region(pointers)
+        if region is None:
+            return
+        self._read.add(region.tag)
+        if region.tag not in self._new:
+            return
+        self.entangled = True
+        offset = (addresses[lanes] - np.uint64(region.low)) // np.uint64(region.itemsize)
+        last = self._last_stores(region)
+        for store in np.unique(last[offset[offset < len(last)]]).tolist():
+            if store:
+                self._judge_load(store - 1, region, offset, last)
+
+    def synchronized(self, sync: Sync) -> None:
         """Note that the running program used an atomic."""
-        self._synchronizing.add(self._report.program)
+        program = self._report.program
+        self.entangled = True
+        if sync.acquires:
+            self._acquired.add(program)
+        if sync.releases:
+            self._released[program] = len(self._stores)
+        if sync is not Sync.RELAXED:
+            self._synchronizing.add(program)
 
     def conclude(self) -> list[Problem]:
-        """Return the first race of each pair of lines in what was stored since `clear`."""
-        if len({program for program, _ in self._stores}) < 2:
-            return []
+        """Return the first race of each pair of lines in what was noted since `clear`."""
+        if len({program for program, _ in self._stores} - self._synchronizing) < 2:
+            return list(self._found.values())
         sizes = [a.size for a in self._addresses]
         address = np.concatenate(self._addresses)
         store = np.repeat(np.arange(len(sizes)), sizes)
@@ -69,16 +132,42 @@ class StoreLog:
         starts = np.flatnonzero(np.append(True, address[1:] != address[:-1]))
         several = np.minimum.reduceat(program, starts) != np.maximum.reduceat(program, starts)
         if not several.any():
-            return []
+            return list(self._found.values())
         bits = np.concatenate([v.astype(np.uint64) for v in self._values])[order]
         ends = np.append(starts[1:], len(address))
         groups = [
             (int(address[a]), store[a:b].tolist(), bits[a:b].tolist())
             for a, b in zip(starts[several], ends[several], strict=True)
         ]
-        return self._judged(groups)
+        return list({**self._found, **self._judged(groups)}.values())
 
-    def _judged(self, groups: list[tuple[int, list[int], list[int]]]) -> list[Problem]:
+    def _last_stores(self, region: Region) -> NDArray[np.int32]:
+        """Return the number of the last store to each element of a tensor, 0 where there is none."""
+        if region.tag not in self._last:
+            self._last[region.tag] = np.zeros(-(-(region.high - region.low) // region.itemsize), dtype=np.int32)
+        last = self._last[region.tag]
+        for i in self._new[region.tag]:
+            offset = (self._addresses[i] - np.uint64(region.low)) // np.uint64(region.itemsize)
+            last[offset[offset < len(last)]] = i + 1
+        self._new[region.tag] = []
+        return last
+
+    def _judge_load(self, store: int, region: Region, offset: Array, last: Array) -> None:
+        (writer, place), reader = self._stores[store], self._report.program
+        ordered = reader in self._acquired and store < self._released.get(writer, 0)
+        key = (self._report.place(), place)
+        if writer == reader or ordered or frozenset(key) in self.pairs:
+            return
+        self.pairs.add(frozenset(key))
+        inside = offset[offset < len(last)]
+        first = int(inside[last[inside] == store + 1][0])
+        message = (
+            f"{self._report.kernel}: program {reader} reads {region.element(region.low + first * region.itemsize)}, "
+            f"which program {writer} writes at {written(place)}: nothing orders them"
+        )
+        self._found[key] = Problem(Outcome.RACE, "race", message, written(key[0]))
+
+    def _judged(self, groups: list[tuple[int, list[int], list[int]]]) -> dict[tuple[Any, Any], Problem]:
         found: dict[tuple[Any, Any], Problem] = {}
         for address, stores, bits in groups:
             last = {self._stores[s][0]: (s, value) for s, value in zip(stores, bits, strict=True)}  # of each program
@@ -95,7 +184,7 @@ class StoreLog:
                 "the last one wins"
             )
             found.setdefault(places, Problem(Outcome.RACE, "race", message, written(places[1])))
-        return list(found.values())
+        return found
 
 
 def _bits(values: Array) -> Array:

@@ -51,9 +51,13 @@ class Reducer:
         elif combine_fn is standard._elementwise_min:
             results = [self._extreme(first, axis, np.fmin, np.minimum)]
         elif combine_fn in (standard._argmax_combine_tie_break_left, standard._argmax_combine_tie_break_fast):
-            results = self._argument(input, axis, np.argmax, -np.inf)
+            results = self._argument(
+                input, axis, np.argmax, -np.inf, combine_fn is standard._argmax_combine_tie_break_left
+            )
         elif combine_fn in (standard._argmin_combine_tie_break_left, standard._argmin_combine_tie_break_fast):
-            results = self._argument(input, axis, np.argmin, np.inf)
+            results = self._argument(
+                input, axis, np.argmin, np.inf, combine_fn is standard._argmin_combine_tie_break_left
+            )
         else:
             results = self._folded(input, axis, combine_fn)
         for result, source in zip(results, input, strict=True):
@@ -71,13 +75,23 @@ class Reducer:
         self._nan(tensor)
         return self._combined(tensor, lambda x: (floats if x.dtype.kind == "f" else integers).reduce(x, axis=axis))
 
-    def _argument(self, input: Tensors, axis: int, search: Callable[..., Any], never: float) -> list[Any]:
+    def _argument(
+        self, input: Tensors, axis: int, search: Callable[..., Any], never: float, leftmost: bool
+    ) -> list[Any]:
         """The extreme value and its index: the leftmost of equals, and a NaN only where nothing else is."""
         self._nan(input[0])
         values = numbers(input[0].handle)
         judged = np.where(np.isnan(values), never, values) if values.dtype.kind == "f" else values
         where = np.expand_dims(search(judged, axis=axis), axis)
+        if not leftmost:
+            self._ties(input[0], judged == np.take_along_axis(judged, where, axis=axis), axis)
         return [tensor_of(np.take_along_axis(t.handle.data, where, axis=axis).squeeze(axis), t.dtype) for t in input]
+
+    def _ties(self, tensor: Any, extreme: Array, axis: int) -> None:
+        """Warn where several lanes hold the extreme, and the kernel does not say whose index is wanted."""
+        lanes = checks.some(extreme & (extreme.sum(axis=axis, keepdims=True) > 1))
+        message = "several lanes hold the extreme and tie_break_left is False: targets answer with the index of any"
+        self.builder.warn("reduce-order", lanes, message, tensor.handle)
 
     def _nan(self, tensor: Any) -> None:
         lanes = checks.nan(numbers(tensor.handle))

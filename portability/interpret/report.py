@@ -16,8 +16,9 @@ from portability.kernel import relative
 from portability.model import Finding, Outcome
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_CHECKS = os.path.join(os.path.dirname(os.path.dirname(_HERE)), "checks") + os.sep
 # Frames of these are between the kernel's line and the place that noticed something.
-_BETWEEN = (_HERE, os.path.dirname(triton.__file__) + os.sep, os.path.dirname(numpy.__file__) + os.sep, "<")
+_BETWEEN = (_HERE, _CHECKS, os.path.dirname(triton.__file__) + os.sep, os.path.dirname(numpy.__file__) + os.sep, "<")
 
 
 class Unsupported(Exception):

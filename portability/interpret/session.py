@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from triton import knobs
 
-from portability.backend import Launch, Problem, Session
+from portability.backend import Launch, Problem, Session, axes_of
 from portability.interpret.access import Access
 from portability.interpret.arguments import Arguments
 from portability.interpret.autotune import tuned
@@ -67,6 +67,12 @@ class Interpretation(Session):
         self.access.poison = poison % 2
         self.access.last_wins = order == 0
         self.access.leaks.clear()
+        self.access.log.entangled = False
+
+    @property
+    def entangled(self) -> bool:  # type: ignore[override]  # told by the accesses of an execution
+        """Whether a program could have told in which order programs ran: one used atomics, or read what is written."""
+        return self.access.log.entangled
 
     @property
     def trace(self) -> bool:
@@ -78,7 +84,7 @@ class Interpretation(Session):
 
     @trace.setter
     def trace(self, on: bool) -> None:
-        self._trace = Trace(self.report, self.access.memory) if on else None
+        self._trace = Trace(self.report, self.access.memory, self.access.log.pairs) if on else None
         self.access.observers = [self._trace.observe] if self._trace else []
 
     # -------------------------------------------------------------------------------------------------- launch
@@ -93,7 +99,7 @@ class Interpretation(Session):
         bound.apply_defaults()
         for hook in jit.pre_run_hooks:
             hook(*args, **kwargs)
-        shape = tuple(int(n) for n in (grid(dict(bound.arguments)) if callable(grid) else grid))
+        shape = axes_of(grid(dict(bound.arguments)) if callable(grid) else grid)
         launch = self._record(jit, bound.arguments, options, shape)
         self.launches.append(launch)
         self.report.kernel, self.report.definition = jit.fn.__name__, (jit.fn.__code__.co_filename, launch.line)

@@ -57,6 +57,11 @@ class Targets:
                 found.setdefault(least, []).append(compiler.target)
         return found
 
+    def with_descriptors(self) -> list[str]:
+        """Return the targets that have a unit of their own for tensor descriptors: NVIDIA's, from sm_90 on."""
+        gpus = ((c.target, c.backend.target) for c in compilers(self.here))
+        return [target for target, gpu in gpus if gpu.backend == "cuda" and gpu.arch >= 90]
+
     def with_precision(self, name: str) -> list[str]:
         """Return the targets that have the input precision of a dot."""
         return [c.target for c in compilers(self.here) if name in c.options.allowed_dot_input_precisions]

@@ -6,7 +6,7 @@ meant for the run that explains a difference, not for every run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,10 +37,14 @@ class Event:
 
 
 class Trace:
-    """The log of one launch after another. `observe` is an observer of `Access`."""
+    """The log of one launch after another. `observe` is an observer of `Access`.
 
-    def __init__(self, report: Report, memory: Memory) -> None:
+    `pairs` of lines are those whose race is known already.
+    """
+
+    def __init__(self, report: Report, memory: Memory, pairs: Collection[frozenset[Place]] = ()) -> None:
         self._report = report
+        self._pairs = pairs
         self._memory = memory
         self._events: list[Event] = []
 
@@ -81,7 +85,8 @@ class Trace:
         seen: set[tuple[Place, Place, str]] = set()
         for address, touching in _shared(events):
             problem, key = self._judged(address, touching)
-            if problem is not None and key not in seen:
+            known = key in seen or (key[2] == "race" and frozenset(key[:2]) in self._pairs)
+            if problem is not None and not known:
                 seen.add(key)
                 yield problem
 

@@ -411,3 +411,32 @@ def look_back(x_ptr, sum_ptr, done_ptr, BLOCK: tl.constexpr):
         total += tl.load(sum_ptr + program - 1)
     tl.store(sum_ptr + program, total)
     tl.atomic_xchg(done_ptr + program, 1, sem="release")
+
+
+# --------------------------------------------------------------------------------------- what orders programs
+
+
+@triton.jit
+def last_one_sums(x_ptr, part_ptr, count_ptr, out_ptr, PROGRAMS: tl.constexpr, SEM: tl.constexpr):
+    tl.store(part_ptr + tl.program_id(0), tl.load(x_ptr + tl.program_id(0)))
+    if tl.atomic_add(count_ptr, 1, sem=SEM) == PROGRAMS - 1:
+        tl.store(out_ptr, tl.sum(tl.load(part_ptr + tl.arange(0, PROGRAMS)), 0))
+
+
+@triton.jit
+def add_own(x_ptr, BLOCK: tl.constexpr):
+    at = x_ptr + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(at, tl.load(at) + 1)
+
+
+@triton.jit
+def place_of_maximum(x_ptr, out_ptr, LEFT: tl.constexpr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.store(out_ptr, tl.argmax(x, 0, tie_break_left=LEFT))
+
+
+@triton.jit
+def described_rows(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [BLOCK, columns], [columns, 1], [BLOCK, BLOCK])
+    at = tl.arange(0, BLOCK)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+    tl.store(out_ptr + at, x.load([0, 0]))

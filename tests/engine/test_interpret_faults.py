@@ -150,6 +150,30 @@ def test_a_lock_orders_programs() -> None:
     assert out.item() == 6
 
 
+@pytest.mark.parametrize(("sem", "faults"), [("acq_rel", 0), ("relaxed", 1), ("release", 1), ("acquire", 1)])
+def test_what_others_stored_is_read_after_a_release_and_an_acquire(sem: str, faults: int) -> None:
+    """The values come out right in every order: it is the memory model that is not kept."""
+    x, out, count = torch.ones(4), torch.zeros(1), torch.zeros(1, dtype=torch.int32)
+    session = run(lambda: k.last_one_sums[(4,)](x, torch.zeros(4), count, out, PROGRAMS=4, SEM=sem))
+    assert out.item() == 4
+    assert len(session.problems) == faults
+    for problem in session.problems:
+        assert problem.line.endswith(line_of(k.last_one_sums, "tl.sum"))
+        assert "program (3, 0, 0) reads element [0] of part_ptr, which program (0, 0, 0) writes" in problem.message
+
+
+def test_programs_may_read_what_they_wrote_themselves() -> None:
+    session = run(lambda: k.add_own[(4,)](torch.ones(64), BLOCK=16))
+    assert session.problems == []
+    assert session.entangled
+
+
+def test_programs_that_share_nothing_are_known() -> None:
+    """No order of them can be told from another, so that no further one is tried."""
+    session = run(lambda: k.copy_strided[(1,)](torch.ones(8), torch.zeros(8), 1, BLOCK=8))
+    assert not session.entangled
+
+
 def test_programs_may_store_the_same_value() -> None:
     assert run(lambda: k.flag[(4,)](torch.zeros(1, dtype=torch.int32))).problems == []
 
@@ -274,6 +298,11 @@ FAULTY: list[tuple[str, Any, str, Callable[[Any], Any]]] = [
     ("misaligned", k.read_wider, "tl.load", lambda q: q(
         torch.zeros(8, dtype=torch.int16), torch.zeros(1, dtype=torch.int64))),
     ("false-assumption", k.assumed, "tl.assume", lambda q: q(ints(0), 0)),
+    ("false-assertion", k.asserted, "tl.device_assert", lambda q: q(torch.zeros(1))),
+    ("descriptor-alignment", k.described_rows, "tl.make_tensor_descriptor", lambda q: q(
+        torch.zeros(16, 17), torch.zeros(16, 16), 17, BLOCK=16)),
+    ("reduce-order", k.place_of_maximum, "tl.argmax", lambda q: q(
+        torch.tensor([1.0, 5.0, 5.0, 0.0]), ints(0), LEFT=False, BLOCK=4)),
     ("reduce-order", k.reduced, "tl.reduce", lambda q: q(
         torch.arange(8.0), torch.zeros(1), COMBINE=k.take_difference, BLOCK=8)),
     ("nan-minmax", k.maximum, "tl.max", lambda q: q(torch.tensor([1.0, NAN]), torch.zeros(1), BLOCK=2)),
@@ -301,6 +330,10 @@ RIGHT: list[tuple[Any, Callable[[Any], Any]]] = [
     (k.shifted, lambda q: q(ints(1), ints(31), ints(0))),
     (k.to_integer, lambda q: q(torch.tensor([2147483520.0]), ints(0))),
     (k.hinted, lambda q: q(torch.zeros(80), torch.zeros(16), 32, MULTIPLE=16, RUN=16, BLOCK=16)),
+    (k.asserted, lambda q: q(torch.ones(1))),
+    (k.described_rows, lambda q: q(torch.zeros(16, 20), torch.zeros(16, 16), 20, BLOCK=16)),
+    (k.place_of_maximum, lambda q: q(torch.tensor([1.0, 5.0, 5.0, 0.0]), ints(0), LEFT=True, BLOCK=4)),
+    (k.place_of_maximum, lambda q: q(torch.tensor([1.0, 5.0, 2.0, 0.0]), ints(0), LEFT=False, BLOCK=4)),
     (k.reduced, lambda q: q(torch.randn(64), torch.zeros(1), COMBINE=k.plus, BLOCK=64)),
     (k.gathered, lambda q: q(ints(0, 1, 2, 3), torch.zeros(20_000), torch.zeros(4), 3, 9_000, BLOCK=4)),
     (k.product, lambda q: q(

@@ -11,8 +11,8 @@ FINDS = {"race": ["*"]}
 def shift(x_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets + 1 < n
-    x = tl.load(x_ptr + offsets + 1, mask=mask, other=0.0)
-    tl.store(x_ptr + offsets, x, mask=offsets < n)  # here: race
+    x = tl.load(x_ptr + offsets + 1, mask=mask, other=0.0)  # here: race
+    tl.store(x_ptr + offsets, x, mask=offsets < n)
 
 
 def data():
