@@ -243,7 +243,7 @@ def rotary() -> Iterator[Work]:
 def _product(M: int, N: int, K: int, dtype: torch.dtype, least: float, group: str = "") -> Work:
     a, b = _randn(M, K, dtype=dtype), _randn(K, N, dtype=dtype)
     c = torch.empty(M, N, device="cuda", dtype=dtype)
-    blocks = blocks_for("matmul", a)
+    blocks = matmul.blocks_of_size(a, b)
     name = f"matmul {str(dtype).removeprefix('torch.')} {M}x{N}x{K}"
     cost = Cost(_bytes(a, b, c), 2 * M * N * K, str(dtype).removeprefix("torch."))
     ours = lambda: matmul.launch_matmul(a, b, c, blocks)  # noqa: E731

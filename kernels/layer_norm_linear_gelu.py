@@ -1,7 +1,7 @@
 """Layer normalisation, linear layer and GELU in one kernel: y = gelu(layer_norm(x) @ weightᵀ + bias).
 
-The normalised rows are never written: a program reads its rows once for their moments, and once more as the operand of
-the product, normalised on the way. Beside it stands the same in three launches, one an operator.
+The normalised rows are never written: a program reads its rows once for their moments, and again as the operand of each
+tile of the product, normalised on the way. Beside it stands the same in three launches, one an operator.
 """
 
 import torch
@@ -24,50 +24,52 @@ from portability.kernels.checks import (
 from portability.kernels.elementwise import gelu
 from portability.kernels.layer_norm import layer_norm
 from portability.kernels.linear import linear
-from portability.kernels.operations import activate, grouped_tile
+from portability.kernels.operations import activate
 
 
 @triton.jit
 def layer_norm_linear_gelu_kernel(
     x_ptr, gamma_ptr, beta_ptr, weight_ptr, bias_ptr, y_ptr, M, N, K, stride_xm, stride_wn, stride_wk, stride_ym, eps,
     PRECISION: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, TILES: tl.constexpr,
 ):  # fmt: skip
-    """Each program computes one BLOCK_M × BLOCK_N tile of y."""
-    tile_m, tile_n = grouped_tile(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
-    rows = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
-    columns = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    """Each program takes BLOCK_M rows, and computes TILES tiles of BLOCK_N columns of y from their moments.
+
+    The moments are those of x - shift, shift being the first element of each row: (shift - mean)² is at most K · var,
+    so that no more is lost to cancellation than a factor of K, where E[x²] - mean² would lose everything.
+    """
+    rows = (tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M))[:, None]
+    k = tl.arange(0, BLOCK_K)
     x_ptrs = x_ptr + rows * stride_xm
-    weight_ptrs = weight_ptr + columns * stride_wn
-
-    # The moments of the blocks are joined pairwise, as in `layer_norm`.
-    mean = tl.zeros((BLOCK_M, 1), tl.float32)
-    m2 = tl.zeros((BLOCK_M, 1), tl.float32)
+    shift = tl.load(x_ptrs, mask=rows < M, other=0.0).to(tl.float32)
+    sums = tl.zeros((BLOCK_M, BLOCK_K), tl.float32)
+    squares = tl.zeros((BLOCK_M, BLOCK_K), tl.float32)
     for start in range(0, K, BLOCK_K):
-        k = start + tl.arange(0, BLOCK_K)[None, :]
-        x = tl.load(x_ptrs + k, mask=(rows < M) & (k < K), other=0.0).to(tl.float32)
-        n = tl.minimum(K - start, BLOCK_K).to(tl.float32)
-        block_mean = tl.sum(x, axis=1, keep_dims=True) / n
-        deviation = tl.where(k < K, x - block_mean, 0.0)
-        delta = block_mean - mean
-        share = n / (start + n)
-        mean += delta * share
-        m2 += tl.sum(deviation * deviation, axis=1, keep_dims=True) + delta * delta * start * share
-    rstd = 1.0 / tl.sqrt(m2 / K + eps)
+        columns = (start + k)[None, :]
+        x = tl.load(x_ptrs + columns, mask=(rows < M) & (columns < K), other=0.0).to(tl.float32)
+        x = tl.where(columns < K, x - shift, 0.0)
+        sums += x
+        squares += x * x
+    mean = tl.sum(sums, axis=1, keep_dims=True) / K
+    var = tl.maximum(tl.sum(squares, axis=1, keep_dims=True) / K - mean * mean, 0.0)
+    mean += shift
+    rstd = 1.0 / tl.sqrt(var + eps)
 
-    accumulator = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for start in range(0, K, BLOCK_K):
-        k = start + tl.arange(0, BLOCK_K)
-        k_row, k_column = k[None, :], k[:, None].to(tl.int64)
-        x = tl.load(x_ptrs + k_row, mask=(rows < M) & (k_row < K), other=0.0).to(tl.float32)
-        gamma = tl.load(gamma_ptr + k_row, mask=k_row < K, other=0.0).to(tl.float32)
-        beta = tl.load(beta_ptr + k_row, mask=k_row < K, other=0.0).to(tl.float32)
-        weight = tl.load(weight_ptrs + k_column * stride_wk, mask=(k_column < K) & (columns < N), other=0.0)
-        normalised = (x - mean) * rstd * gamma + beta  # 0 past the end, where gamma and beta are
-        accumulator = tl.dot(normalised.to(weight.dtype), weight, accumulator, input_precision=PRECISION)
-    accumulator += tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
-    y = activate(accumulator, "gelu").to(y_ptr.dtype.element_ty)
-    tl.store(y_ptr + rows * stride_ym + columns, y, mask=(rows < M) & (columns < N))
+    for tile in range(tl.program_id(1) * TILES, tl.minimum(tl.program_id(1) * TILES + TILES, tl.cdiv(N, BLOCK_N))):
+        columns = (tile * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)[None, :]
+        weight_ptrs = weight_ptr + columns * stride_wn
+        accumulator = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for start in range(0, K, BLOCK_K):
+            k_row, k_column = (start + k)[None, :], (start + k)[:, None].to(tl.int64)
+            gamma = tl.load(gamma_ptr + k_row, mask=k_row < K, other=0.0).to(tl.float32)
+            beta = tl.load(beta_ptr + k_row, mask=k_row < K, other=0.0).to(tl.float32)
+            x = tl.load(x_ptrs + k_row, mask=(rows < M) & (k_row < K), other=0.0).to(tl.float32)
+            weight = tl.load(weight_ptrs + k_column * stride_wk, mask=(k_column < K) & (columns < N), other=0.0)
+            normalised = (x - mean) * rstd * gamma + beta  # 0 past the end, where gamma and beta are
+            accumulator = tl.dot(normalised.to(weight.dtype), weight, accumulator, input_precision=PRECISION)
+        accumulator += tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+        y = activate(accumulator, "gelu").to(y_ptr.dtype.element_ty)
+        tl.store(y_ptr + rows * stride_ym + columns, y, mask=(rows < M) & (columns < N))
 
 
 def launch_layer_norm_linear_gelu(x, gamma, beta, weight, bias, eps, y, blocks):
@@ -76,7 +78,7 @@ def launch_layer_norm_linear_gelu(x, gamma, beta, weight, bias, eps, y, blocks):
     (M, K), N = x.shape, weight.shape[0]
     if not M * N:
         return
-    grid = (cdiv(M, blocks["BLOCK_M"]) * cdiv(N, blocks["BLOCK_N"]),)
+    grid = (cdiv(M, blocks["BLOCK_M"]), cdiv(cdiv(N, blocks["BLOCK_N"]), blocks["TILES"]))
     layer_norm_linear_gelu_kernel[grid](
         x, gamma, beta, weight, bias, y, M, N, K, x.stride(0), *weight.stride(), y.stride(0), eps, "ieee", **blocks
     )  # fmt: skip
@@ -174,12 +176,12 @@ def _case(name, operator, launch, **more):
 CASES = [
     _case(
         "layer_norm_linear_gelu", layer_norm_linear_gelu, launch_layer_norm_linear_gelu,
-        blocks=Blocks(BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=2),
+        blocks=Blocks(BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, TILES=4, num_warps=4, num_stages=2),
         space={
             "BLOCK_M": (32, 64, 128),
             "BLOCK_N": (32, 64, 128, 256),
             "BLOCK_K": (32, 64),
-            "GROUP_M": (4, 8),
+            "TILES": (1, 4, 16),
             "num_warps": (4, 8),
             "num_stages": (2, 3, 4),
         },

@@ -16,12 +16,15 @@ from portability.kernels.checks import (
     once_per_layout,
 )
 from portability.kernels.matmul_persistent import kernel_blocks, launch_matmul_persistent, takes
+from portability.kernels.matmul_split import launch_matmul_split
 from portability.kernels.operations import activate, grouped_tile
 
 FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
 # Operand dtype -> dtype of the result. A float8 result would lose what the accumulator has.
 RESULT = {**{d: d for d in (*FLOATS, torch.float64)}, torch.int8: torch.int32, **dict.fromkeys(FLOAT8, torch.bfloat16)}
 ACCUMULATOR = {torch.int8: tl.int32, torch.float64: tl.float64}  # of the others, float32
+FEW_ROWS = 128  # up to which there are a row or two of tiles, and K is what can be divided
+LONG = 8192  # a K from which parts take longer to sum than to write and add
 # How float32 operands are multiplied. "tf32" and the products of several bfloat16 are faster, and not on every target.
 PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 
@@ -67,6 +70,9 @@ def launch_matmul(a, b, c, blocks, precision="ieee", bias=None, activation=""):
         "PRECISION": precision,
         "ACCUMULATOR": ACCUMULATOR.get(a.dtype, tl.float32),
     }
+    if blocks["SPLIT"] > 1:
+        launch_matmul_split(a, b, bias, c, blocks, given)
+        return
     if blocks["PERSISTENT"] and takes(a) and takes(b) and takes(c):
         launch_matmul_persistent(a, b, bias, c, blocks, given)
         return
@@ -86,8 +92,43 @@ def matmul(a: torch.Tensor, b: torch.Tensor, precision: str = "ieee", blocks: Bl
         return _Matmul.apply(a, b, precision, blocks)
     check_matmul(a, b, precision)
     c = torch.empty((a.shape[0], b.shape[1]), dtype=RESULT[a.dtype], device=a.device)
-    launch_matmul(a, b, c, blocks or blocks_for("matmul", a), precision)
+    launch_matmul(a, b, c, blocks or blocks_of_size(a, b), precision)
     return c
+
+
+def blocks_of_size(a, b):
+    """Return the blocks for the size of a @ b: the largest tiles of which there are enough to occupy the device.
+
+    Where there are not, a long K is split, and so is that of few rows. PROGRAMS is how many tiles are enough.
+    """
+    (M, K), N = a.shape, b.shape[1]
+    if M <= FEW_ROWS:
+        return blocks_for("matmul_few_rows", a)
+    for table in ("matmul", "matmul_split" if K > LONG else "matmul_small"):
+        blocks = blocks_for(table, a)
+        if blocks["SPLIT"] > 1 or cdiv(M, blocks["BLOCK_M"]) * cdiv(N, blocks["BLOCK_N"]) >= blocks["PROGRAMS"]:
+            return blocks
+    return blocks_for("matmul_tiny", a)
+
+
+def matmul_small(a: torch.Tensor, b: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
+    """Return a @ b as `matmul` does where its large tiles would leave compute units without one."""
+    return matmul(a, b, blocks=blocks or blocks_for("matmul_small", a))
+
+
+def matmul_tiny(a: torch.Tensor, b: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
+    """Return a @ b as `matmul` does where the tiles of `matmul_small` would too."""
+    return matmul(a, b, blocks=blocks or blocks_for("matmul_tiny", a))
+
+
+def matmul_split(a: torch.Tensor, b: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
+    """Return a @ b as `matmul` does where tiles are few and K is long: split along K, and added in a second launch."""
+    return matmul(a, b, blocks=blocks or blocks_for("matmul_split", a))
+
+
+def matmul_few_rows(a: torch.Tensor, b: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
+    """Return a @ b as `matmul` does for at most FEW_ROWS rows, whatever their number."""
+    return matmul(a, b, blocks=blocks or blocks_for("matmul_few_rows", a))
 
 
 def matmul_persistent(a: torch.Tensor, b: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
@@ -172,6 +213,31 @@ ALIGNED_SAMPLES = (
 )
 
 
+FEW_SAMPLES = (
+    Sample("1x16x0", _pair(1, 16, 0)),
+    Sample("1x1x1", _pair(1, 1, 1)),
+    Sample("17x65x300", _pair(17, 65, 300), quick=True),
+    Sample("5x130x1000-transposed", _laid_out("transposed", 5, 130, 1000)),
+    Sample("64x64x256", _pair(64, 64, 256)),
+    Sample("70x40x129-strided", _laid_out("strided", 70, 40, 129)),
+    Sample("16x14336x4096", _pair(16, 14336, 4096), bench=True, dtypes=("float16", "bfloat16")),
+)
+SMALL_SAMPLES = (
+    Sample("77x144x80", _pair(77, 144, 80), quick=True),
+    Sample("2048x1024x8192", _pair(2048, 1024, 8192), bench=True, dtypes=("float16", "bfloat16")),
+)
+TINY_SAMPLES = (
+    Sample("65x80x48", _pair(65, 80, 48), quick=True),
+    Sample("1024x1024x1024", _pair(1024, 1024, 1024), bench=True, dtypes=("float16", "bfloat16")),
+)
+SPLIT_SAMPLES = (
+    Sample("65x33x300", _pair(65, 33, 300), quick=True),
+    Sample("77x144x512-transposed", _laid_out("transposed", 77, 144, 512)),
+    Sample("512x4096x14336", _pair(512, 4096, 14336), bench=True, dtypes=("float16", "bfloat16")),
+)
+PLAIN = {"PERSISTENT": 0, "SPLIT": 1}
+
+
 def _case(name, operator, samples, blocks):
     return KernelCase(
         name=name,
@@ -182,7 +248,7 @@ def _case(name, operator, samples, blocks):
         terms=lambda a, b: torch.matmul(a.abs().double(), b.abs().double()),
         dtypes=tuple(map(named, RESULT)),
         samples=samples,
-        blocks=Blocks(BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3, **blocks),
+        blocks=Blocks(BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3) | PLAIN | blocks,
         space={
             "BLOCK_M": (32, 64, 128, 256),
             "BLOCK_N": (32, 64, 128, 256),
@@ -197,6 +263,10 @@ def _case(name, operator, samples, blocks):
 
 
 CASES = [
-    _case("matmul", matmul, SAMPLES, {"PERSISTENT": 0, "PROGRAMS": 128}),
+    _case("matmul", matmul, SAMPLES, {"PROGRAMS": 128}),
+    _case("matmul_small", matmul_small, SMALL_SAMPLES, {"PROGRAMS": 128}),
+    _case("matmul_tiny", matmul_tiny, TINY_SAMPLES, {"BLOCK_M": 32, "PROGRAMS": 1}),
+    _case("matmul_split", matmul_split, SPLIT_SAMPLES, {"SPLIT": 4, "PROGRAMS": 128}),
+    _case("matmul_few_rows", matmul_few_rows, FEW_SAMPLES, {"BLOCK_M": 16, "SPLIT": 8, "PROGRAMS": 256}),
     _case("matmul_persistent", matmul_persistent, ALIGNED_SAMPLES, {"PERSISTENT": 1, "PROGRAMS": 16}),
 ]

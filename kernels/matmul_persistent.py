@@ -57,10 +57,13 @@ def matmul_persistent_kernel(
         c_matrix.store([row, column], activate(accumulator, ACTIVATION).to(c_ptr.dtype.element_ty))
 
 
+CHOICES = ("PERSISTENT", "PROGRAMS", "SPLIT")  # entries that choose a kernel and its grid
+
+
 @functools.lru_cache
 def kernel_blocks(blocks):
     """Return the blocks that are constants and options of a kernel: without those that choose it."""
-    return Blocks({name: size for name, size in blocks.items() if name not in ("PERSISTENT", "PROGRAMS")})
+    return Blocks({name: size for name, size in blocks.items() if name not in CHOICES})
 
 
 def takes(matrix):

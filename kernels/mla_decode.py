@@ -70,7 +70,9 @@ def split_kernel(
 ):  # fmt: skip
     """Each program attends over SPLIT tokens of one sequence for BLOCK_H heads; a token's latent is key and value.
 
-    As a key it is read BLOCK_K elements at a time: whole, it would fill some targets' shared memory with its query.
+    Scores are (tokens, heads) and the sums (latent, heads): tokens and the latent are many where heads may be few, and
+    a matrix unit wants many rows. As a key, the latent is read BLOCK_K elements at a time: whole, it would fill some
+    targets' shared memory with its query. Where BLOCK_K holds all of it, it is read once, as key and value.
     """
     batch = tl.program_id(0).to(tl.int64)
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
@@ -81,37 +83,43 @@ def split_kernel(
         return
 
     r, p, k = tl.arange(0, BLOCK_R), tl.arange(0, BLOCK_P), tl.arange(0, BLOCK_K)
-    is_head, in_rank, in_rope = (heads < n_heads)[:, None], (r < rank)[None, :], (p < rope_dim)[None, :]
-    query = batch * n_heads + heads
-    qr_ptrs = qr_ptr + batch * stride_qrb + heads[:, None] * stride_qrh + p[None, :]
-    q_r = tl.load(qr_ptrs, mask=is_head & in_rope, other=0.0)
+    is_head, in_rank, in_rope = (heads < n_heads)[None, :], (r < rank)[None, :], (p < rope_dim)[None, :]
+    query = (batch * n_heads + heads)[None, :]
+    qr_ptrs = qr_ptr + batch * stride_qrb + heads[None, :] * stride_qrh + p[:, None]
+    q_r = tl.load(qr_ptrs, mask=is_head & (p < rope_dim)[:, None], other=0.0)
+    qc_ptrs = qc_ptr + query * rank + k[:, None]
+    q_c = tl.load(qc_ptrs, mask=is_head & (k < rank)[:, None], other=0.0)
 
     m = tl.full((BLOCK_H,), -float("inf"), dtype=tl.float32)
     l = tl.zeros((BLOCK_H,), dtype=tl.float32)
-    acc = tl.zeros((BLOCK_H, BLOCK_R), dtype=tl.float32)
+    acc = tl.zeros((BLOCK_R, BLOCK_H), dtype=tl.float32)
     for n in range(start, end, BLOCK_N):
         t = n + tl.arange(0, BLOCK_N)
         exists = (t < end)[:, None]
         rows = cache_ptr + batch * stride_cb + t.to(tl.int64)[:, None] * stride_ct
         k_r = tl.load(rows + rank + p[None, :], mask=exists & in_rope, other=0.0)
-        scores = tl.dot(q_r, tl.trans(k_r), input_precision="ieee")
-        for k0 in range(0, rank, BLOCK_K):
-            piece = (k0 + k)[None, :]
-            q_c = tl.load(qc_ptr + query[:, None] * rank + piece, mask=is_head & (piece < rank), other=0.0)
-            c = tl.load(rows + piece, mask=exists & (piece < rank), other=0.0)
-            scores = tl.dot(q_c, tl.trans(c), scores, input_precision="ieee")
-        scores = tl.where((t < end)[None, :], scores * scale, -float("inf"))
-        m_new = tl.maximum(m, tl.max(scores, axis=1))
+        scores = tl.dot(k_r, q_r, input_precision="ieee")
+        c = tl.load(rows + k[None, :], mask=exists & (k < rank)[None, :], other=0.0)
+        scores = tl.dot(c, q_c, scores, input_precision="ieee")
+        if BLOCK_K < BLOCK_R:
+            for k0 in range(BLOCK_K, rank, BLOCK_K):
+                piece = k0 + k
+                q_piece = tl.load(qc_ptrs + k0, mask=is_head & (piece < rank)[:, None], other=0.0)
+                c_piece = tl.load(rows + piece[None, :], mask=exists & (piece < rank)[None, :], other=0.0)
+                scores = tl.dot(c_piece, q_piece, scores, input_precision="ieee")
+        scores = tl.where(exists, scores * scale, -float("inf"))
+        m_new = tl.maximum(m, tl.max(scores, axis=0))
         alpha = tl.exp(m - m_new)
-        weights = tl.exp(scores - m_new[:, None])
-        l = l * alpha + tl.sum(weights, axis=1)
-        c = tl.load(rows + r[None, :], mask=exists & in_rank, other=0.0)
-        acc = tl.dot(weights.to(c.dtype), c, acc * alpha[:, None], input_precision="ieee")
+        weights = tl.exp(scores - m_new[None, :])
+        l = l * alpha + tl.sum(weights, axis=0)
+        if BLOCK_K < BLOCK_R:
+            c = tl.load(rows + r[None, :], mask=exists & in_rank, other=0.0)
+        acc = tl.dot(tl.trans(c), weights.to(c.dtype), acc * alpha[None, :], input_precision="ieee")
         m = m_new
 
     parts = query * n_splits + split
-    tl.store(part_ptr + parts[:, None] * rank + r[None, :], acc / l[:, None], mask=is_head & in_rank)
-    tl.store(lse_ptr + parts, m + tl.log(l), mask=heads < n_heads)
+    tl.store(part_ptr + parts * rank + r[:, None], acc / l[None, :], mask=is_head & (r < rank)[:, None])
+    tl.store(lse_ptr + (batch * n_heads + heads) * n_splits + split, m + tl.log(l), mask=heads < n_heads)
 
 
 @triton.jit
@@ -172,7 +180,8 @@ def launch_mla_decode(q, q_rope, cache, w_uk, w_uv, lengths, scale, out, blocks)
     lse = torch.empty((B, H, n_splits), dtype=torch.float32, device=q.device)
     split_kernel[(B, cdiv(H, blocks["BLOCK_H"]), n_splits)](
         folded, q_rope, cache, lengths, part, lse, (D + P) ** -0.5 if scale is None else scale, H, R, P,
-        *q_rope.stride()[:2], *cache.stride()[:2], BLOCK_R=tile(R), BLOCK_P=tile(P), **blocks,
+        *q_rope.stride()[:2], *cache.stride()[:2], BLOCK_R=tile(R), BLOCK_P=tile(P),
+        **blocks | {"BLOCK_K": min(blocks["BLOCK_K"], tile(R))},
     )  # fmt: skip
     combine_kernel[(H, by_sequence, cdiv(V, PROJECTION_COLS))](
         part, lse, lengths, w_uv, out, B, H, n_splits, R, V, *w_uv.stride(), *out.stride()[:2],
