@@ -7,10 +7,9 @@
 
 A tuner launches the kernel many times on the caller's own tensors. What a kernel finds in its output, or leaves in its
 input, must therefore be put right before every trial, and before the launch that counts. A key is what may change which
-configuration is best: sizes are rounded up to a power of two in it, since every new key is tuned anew.
+configuration is best: sizes are rounded up to a power of two in it, since every new key is tuned anew. What that took, `portability
+explain` says of a cell and `portability bench` of a sweep.
 """
-
-from dataclasses import dataclass
 
 import torch
 import triton
@@ -228,25 +227,6 @@ def normalize(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     launch_normalize(x, y, blocks or Blocks())
     return y
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """What a tuned kernel has cost so far in this process."""
-
-    configurations: int
-    tunings: int  # one a key
-    seconds: float  # of the last one; compiling is most of it
-    chosen: tuple[str, ...]  # the best configuration of each key
-
-    def __str__(self) -> str:
-        return f"{self.configurations} configurations, tuned for {self.tunings} keys, the last in {self.seconds:.2f} s"
-
-
-def tuning(kernel) -> Tuning:
-    """Return what the tuner of `kernel` (a function under `@triton.autotune`) has done."""
-    chosen = tuple(str(config) for config in kernel.cache.values())
-    return Tuning(len(kernel.configs), len(chosen), getattr(kernel, "bench_time", 0.0), chosen)
 
 
 def column_sum_reference(x):

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from portability.kernel import Blocks, Cost, forget_blocks, registered
-from portability.model import Evidence, Finding, Outcome, Resources, Target, Timing
+from portability.model import Evidence, Finding, Outcome, Resources, Target, Timing, Tuning
 
 V = TypeVar("V")
 
@@ -118,6 +118,7 @@ class Session:
         self.launches: list[Launch] = []
         self.problems: list[Problem] = []
         self.warnings: list[Finding] = []
+        self.tunings: dict[tuple[str, str], Tuning] = {}  # by kernel and key
 
     @property
     def evidence(self) -> Evidence:

@@ -25,8 +25,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from portability.backend import Launch, Limits, Session
-from portability.model import Finding
+from portability.backend import Launch, Limits, Session, axes_of
+from portability.model import Finding, Tuning
 
 VERDICT = "portability.json"  # beside the cached binary: what the compiler said when it was made
 ERROR_LINE = re.compile(r"^.*?\berror:.*$", re.MULTILINE | re.IGNORECASE)
@@ -191,10 +191,12 @@ def _recording(session: Session, ghostly: bool) -> Iterator[None]:
         return launch.compiled
 
     def tune(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with private_tuning(self, tuning, ghostly):
+        trials: list[float] = []
+        with private_tuning(self, tuning, ghostly, trials):
             try:
                 return plain_tune(self, *args, **kwargs)
             finally:
+                _note_tuning(session, self, trials, ghostly)
                 warn_of_configurations(session)
 
     state = knobs.compilation.listener, knobs.nvidia.dump_ptxas_log
@@ -334,12 +336,12 @@ def describe(kernel: Any, kwargs: Mapping[str, Any], config: str) -> Launch:
 
 def _grid_into(launch: Launch, grid: Any) -> Any:
     if not callable(grid):
-        launch.grid = tuple(int(n) for n in grid)
+        launch.grid = axes_of(grid)
         return grid
 
     def call(meta: Any) -> Any:
         made = grid(meta)
-        launch.grid = tuple(int(n) for n in made)
+        launch.grid = axes_of(made)
         return made
 
     return call
@@ -369,16 +371,23 @@ def _fill(launch: Launch, kernel: Any) -> None:
 
 
 @contextlib.contextmanager
-def private_tuning(tuner: Any, tuning: list[str], ghostly: bool) -> Iterator[None]:
-    """Label each configuration's launches; under the ghost choose anew, with its benchmarker, and leave no trace."""
+def private_tuning(
+    tuner: Any, tuning: list[str], ghostly: bool, trials: list[float] | None = None
+) -> Iterator[None]:  # fmt: skip
+    """Label each configuration's launches; under the ghost choose anew, with its benchmarker, and leave no trace.
+
+    `trials` is given the seconds that each configuration took to try.
+    """
     plain_bench = tuner._bench
 
     def bench(*args: Any, config: Any, **meta: Any) -> Any:
-        tuning[0] = str(config)
+        tuning[0], started = str(config), time.perf_counter()
         try:
             return plain_bench(*args, config=config, **meta)
         finally:
             tuning[0] = ""
+            if trials is not None:
+                trials.append(time.perf_counter() - started)
 
     private: dict[str, Any] = {"_bench": bench}
     if ghostly:
@@ -391,6 +400,16 @@ def private_tuning(tuner: Any, tuning: list[str], ghostly: bool) -> Iterator[Non
         for n in private:
             tuner.__dict__.pop(n, None)
         tuner.__dict__.update(own)
+
+
+def _note_tuning(session: Session, tuner: Any, trials: list[float], ghostly: bool) -> None:
+    """Keep what a tuning took: Triton tells of it from 3.8 on."""
+    if not trials:
+        return  # the key was tuned before
+    kernel = tuner.base_fn.__name__
+    key = ", ".join(map(str, next(reversed(tuner.cache), ())))
+    chosen = "" if ghostly or tuner.best_config is None else str(tuner.best_config)
+    session.tunings[kernel, key] = Tuning(kernel, key, len(trials), round(sum(trials), 4), chosen)
 
 
 def warn_of_configurations(session: Session) -> None:

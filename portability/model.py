@@ -209,6 +209,17 @@ class Resources:
 
 
 @dataclass(frozen=True)
+class Tuning:
+    """One tuning of an autotuned kernel: every key is tuned once a process."""
+
+    kernel: str
+    key: str  # what the choice was made for: sizes and dtypes
+    configurations: int  # that were tried
+    seconds: float  # that all trials took; compiling is most of it
+    chosen: str = ""  # the configuration that was the fastest; empty where none was timed
+
+
+@dataclass(frozen=True)
 class Timing:
     """Milliseconds of one launch, by quantile, with the machine's own ceiling in the same run."""
 
@@ -264,6 +275,7 @@ class Observation:
     when: str = ""  # UTC, ISO 8601
     how: str = ""  # of a probe, as the assembly tells: native, mixed or emulated
     recorded: Recorded | None = None  # of a probe: what its baseline holds
+    tunings: tuple[Tuning, ...] = ()  # that this cell was the first to need
 
 
 @dataclass(frozen=True)

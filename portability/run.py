@@ -63,7 +63,7 @@ def _run(
     progress.stage = "inputs"
     dtype = getattr(torch, cell.dtype)
     sample = case.sample(cell.sample.partition(".as.")[0])
-    inputs = _inputs(case, sample, dtype, blocks, options.seed)
+    inputs = inputs_of(case, sample, dtype, blocks, options.seed)
     progress.stage = "open"
     with backend.open(target) as session, blocks_of(backend.name, target.id):
         progress.session = session
@@ -89,8 +89,8 @@ def _run(
         progress.timing = _time(case, backend, target, outputs, blocks, options)
 
 
-def _inputs(case: KernelCase, sample: Sample, dtype: Any, blocks: Blocks, seed: int) -> Inputs:
-    """The same values for every target: the seed is that of the run and of the sample's name."""
+def inputs_of(case: KernelCase, sample: Sample, dtype: Any, blocks: Blocks, seed: int) -> Inputs:
+    """Return a sample's inputs, the same for every target: the seed is that of the run and of the sample's name."""
     return tuple(sample.inputs(Draw(dtype, blocks, seed + zlib.crc32(f"{case.name} {sample.name}".encode()))))
 
 
@@ -190,6 +190,7 @@ def _observation(
         compile_seconds=round(sum({x.hash: x.compile_seconds for x in launches}.values()), 4),
         versions=dict(target.versions),
         device=progress.device,
+        tunings=tuple(session.tunings.values()) if session else (),
         when=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from portability.backend import Session
+from portability.backends.cuda import Cuda
 from portability.backends.interpreter import Interpreter
 from portability.kernel import Blocks
 from portability.kernels import autotuned
@@ -389,6 +390,19 @@ def test_trials_of_a_tuner_do_not_add_up(interpreter: Session) -> None:
     assert torch.equal(autotuned.column_max(whole), whole.amax(0))
     p, g = torch.randn(300), torch.randn(300)
     torch.testing.assert_close(autotuned.sgd_step(p.clone(), g, 0.5, 0.1), p - 0.5 * (g + 0.1 * p))
+
+
+def test_a_tuning_is_recorded_once_a_key() -> None:
+    """Sizes that round up to one power of two share a key; another size is tuned anew, with what pruning leaves."""
+    cuda = Cuda()
+    target = next(t for t in cuda.status() if t.id == "cuda:90")
+    with cuda.open(target) as session:
+        for rows, columns in ((5, 100), (7, 120), (20, 100), (20, 60)):
+            autotuned.column_sum(torch.zeros(rows, columns))
+    made = {t.key: t.configurations for t in session.tunings.values()}
+    counts = {"8, 128": 3, "32, 128": 3, "32, 64": 2}
+    assert made == {f"{key}, torch.float32, torch.float32": n for key, n in counts.items()}
+    assert all(t.kernel == "column_sum_kernel" and t.seconds > 0 for t in session.tunings.values())
 
 
 def test_given_blocks_leave_the_tuner_out(interpreter: Session) -> None:

@@ -17,7 +17,7 @@ from portability.catalogue import Selection as Asked
 from portability.harness import Harness
 from portability.kernel import SWEPT
 from portability.matrix import Matrix, read_matrix
-from portability.model import CaseInfo, Cell, Evidence, Observation, Target, Timing
+from portability.model import CaseInfo, Cell, Evidence, Observation, Target, Timing, Tuning
 from portability.plugin import find_matrix, new_results
 from portability.pool import temporary_folder
 from portability.results import Selection
@@ -114,7 +114,8 @@ def _sweep(harness: Harness, writer: Writer, case: CaseInfo, target: Target, dty
     print(f"{case.name}, {dtype}, {target.device or target.id}")
     shortest = min((o.timing.median for _, o in made if o.timing), default=0.0)
     heads = (case.sweep_axis, "time", "torch", "torch / ours", "GB/s", "TFLOP/s", "of the ceiling", "bound by")
-    print(tabulate([_row(size, o, shortest) for size, o in made], headers=heads), end="\n\n")
+    print(tabulate([_row(size, o, shortest) for size, o in made], headers=heads))
+    print("\n".join([*tunings([t for _, o in made for t in o.tunings]), ""]))
     return all(o.outcome == "pass" for _, o in made)
 
 
@@ -134,6 +135,16 @@ def _row(size: int, observation: Observation, shortest: float) -> tuple[str, ...
         f"{t.ceiling:.0%} of {t.ceiling_of}" if t.ceiling else "-",
         bound(t, shortest),
     )
+
+
+def tunings(made: Sequence[Tuning]) -> list[str]:
+    """Return what tuning cost over the sizes, a line a kernel: each new key is tuned anew."""
+    return [
+        f"{kernel}: tuned for {len(keys)} keys, {max(t.configurations for t in keys)} configurations each at the most, "
+        f"in {sum(t.seconds for t in keys):.1f} s"
+        for kernel in dict.fromkeys(t.kernel for t in made)
+        for keys in [[t for t in made if t.kernel == kernel]]
+    ]
 
 
 def bound(timing: Timing, shortest: float) -> str:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from portability.matrix import Matrix, explain
-from portability.model import Observation
+from portability.model import Observation, Tuning
 from portability.results import read_runs
 from portability.tomltable import nearest
 
@@ -45,6 +45,12 @@ def newest(folder: Path) -> list[Path]:
     return files[-1:]
 
 
+def tuning(t: Tuning) -> str:
+    """Return what tuning a kernel for one key took."""
+    chosen = f"; chosen: {t.chosen}" if t.chosen else "; none timed, so that the first is taken"
+    return f"{t.kernel} for ({t.key}): {t.configurations} configurations in {t.seconds:.2f} s{chosen}"
+
+
 def _more(o: Observation) -> list[str]:
     lines = [f"  line       {o.line}"] if o.line else []
     if o.blocks:
@@ -61,6 +67,7 @@ def _more(o: Observation) -> list[str]:
             r.matrix,
         ]
         lines.append(f"  resources  {r.kernel}: {', '.join(filter(None, parts))}")
+    lines += [f"  tuning     {t}" for t in map(tuning, o.tunings)]
     lines += [f"  warning    {w.code}: {w.message}{f' ({w.line})' if w.line else ''}" for w in o.warnings]
     flags = f"--in-process --target {o.cell.target}"
     lines.append(f"  again      pytest tests/test_matrix.py --full {flags} -k '{o.cell.id}'")

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from portability.commands.bench import bound
+from portability.commands.bench import bound, tunings
 from portability.kernel import Draw, KernelCase, discover
-from portability.model import Timing
+from portability.model import Timing, Tuning
 from portability.results import read_run
 
 from .conftest import Project
@@ -60,6 +60,14 @@ def timing(median: float, of: str = "copy 1000 GB/s", fraction: float | None = 0
 def test_a_time_says_what_bounds_it(found: Timing, expected: str) -> None:
     """A launch bounds what hardly grows with size; the ceiling that takes longer bounds the rest."""
     assert bound(found, shortest=1.0) == expected
+
+
+def test_tuning_over_sizes_is_counted_by_kernel() -> None:
+    """Keys, configurations and seconds, in a line a kernel; a kernel without a tuner has none."""
+    first, second = Tuning("sum_kernel", "64, 128", 3, 1.25), Tuning("sum_kernel", "128, 128", 2, 0.5)
+    expected = "sum_kernel: tuned for 2 keys, 3 configurations each at the most, in 1.8 s"
+    assert tunings([first, second]) == [expected]
+    assert tunings([]) == []
 
 
 SWEPT = [c for c in discover().cases.values() if c.sweep]
