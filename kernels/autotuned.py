@@ -7,8 +7,8 @@
 
 A tuner launches the kernel many times on the caller's own tensors. What a kernel finds in its output, or leaves in its
 input, must therefore be put right before every trial, and before the launch that counts. A key is what may change which
-configuration is best: sizes are rounded up to a power of two in it, since every new key is tuned anew. What that took, `portability
-explain` says of a cell and `portability bench` of a sweep.
+configuration is best: sizes are rounded up to a power of two in it, since every new key is tuned anew. What that took
+is told by `portability explain` for a cell and by `portability bench` for a sweep.
 """
 
 import torch
