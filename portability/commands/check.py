@@ -54,6 +54,10 @@ def add_recorded_arguments(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "-n", "--workers", type=int, default=None, metavar="N", help="compile so many at a time (default: the cores)"
     )
+    group.add_argument(
+        "--interpret", action="store_true",
+        help="also interpret launches whose tensors are small enough, on drawn values: bounds, races, undefined values",
+    )  # fmt: skip
     group.add_argument("--results", type=Path, metavar="FILE", help="where to write the results (JSON Lines)")
 
 
@@ -102,7 +106,7 @@ def check_recorded(args: argparse.Namespace, files: list[Path]) -> int:
         raise ValueError(f"--configs: {args.configs!r} is neither a number nor `all`")
     configs = 0 if args.configs == "all" else max(1, int(args.configs))
     workers = args.workers or len(os.sched_getaffinity(0))
-    request = Request(tuple(args.target), args.compile_limit, configs, tuple(args.kernel), workers)
+    request = Request(tuple(args.target), args.compile_limit, configs, tuple(args.kernel), workers, args.interpret)
     say = _progress if sys.stderr.isatty() else lambda _: None
     began = time.monotonic()
     results = args.results or new_results(Path.cwd())

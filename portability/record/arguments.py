@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 ALIGNED = 16  # bytes: what Triton specialises addresses by
@@ -51,30 +51,53 @@ def encode(value: Any) -> Any:
     return next((made for encoder in _ENCODERS if (made := encoder(value)) is not None), _unknown(value))
 
 
-def decode(name: str, value: Any) -> Any:
-    """Return a stand-in for an encoded argument. Raises `UnknownArgumentError`, naming `name`."""
+def decode(name: str, value: Any, tensor: Callable[[Mapping[str, Any]], Any] | None = None) -> Any:
+    """Return a stand-in for an encoded argument. Raises `UnknownArgumentError`, naming `name`.
+
+    `tensor` makes what stands for a tensor; without it, a `Pointer` does.
+    """
     try:
-        return _made(value)
+        return _made(value, tensor or pointer)
     except UnknownArgumentError as error:
         raise UnknownArgumentError(f"argument {name!r} was {error}") from None
 
 
-def _made(value: Any) -> Any:
+def _made(value: Any, tensor: Callable[[Mapping[str, Any]], Any]) -> Any:
+    def made(inner: Any) -> Any:
+        return _made(inner, tensor)
+
     if isinstance(value, list):
-        return [_made(v) for v in value]
+        return [made(v) for v in value]
     if not isinstance(value, Mapping):
         return value
     (kind, data), *_ = value.items()
+    if kind == "tensor":
+        return tensor(data)
+    if kind in _HOLDERS:
+        return _HOLDERS[kind](data, made)
     if kind not in _DECODERS:
         raise UnknownArgumentError(f"{data if kind == 'unknown' else kind}, of which no stand-in can be made")
     return _DECODERS[kind](data)
 
 
-def tensors(value: Any) -> list[Mapping[str, Any]]:
+def name_storages(arguments: Mapping[str, Any]) -> None:
+    """Give the storages of encoded tensors small numbers, in place: addresses say nothing elsewhere."""
+    known: dict[int, int] = {}
+    for tensor in (t for v in arguments.values() for t in tensors(v)):
+        if "storage" in tensor:
+            tensor["storage"] = known.setdefault(tensor["storage"], len(known))
+
+
+def storages(given: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+    """Return the bytes of each storage of encoded tensors, by its number."""
+    return {t["storage"]: t["bytes"] for t in given}
+
+
+def tensors(value: Any) -> list[dict[str, Any]]:
     """Return the tensors in an encoded argument."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         kind, data = next(iter(value.items()))
-        return [data] if kind == "tensor" else tensors(data)
+        return [data] if kind == "tensor" else tensors(data["base"] if kind == "descriptor" else data)
     return [t for v in value for t in tensors(v)] if isinstance(value, list) else []
 
 
@@ -108,10 +131,15 @@ def _tensor(value: Any) -> Any:
         "dtype": str(value.dtype).removeprefix("torch."),
         "shape": [int(n) for n in getattr(base, "shape", ())],
         "strides": [int(n) for n in stride()] if callable(stride) else [],
-        "bytes": int(storage().nbytes()) if callable(storage) else 0,
+        "bytes": 0,
     }
-    offset = value.data_ptr() % ALIGNED
-    return {"tensor": {**made, "offset": offset} if offset else made}
+    if callable(storage):
+        held = storage()
+        more = {"at": int(base.storage_offset()), "offset": value.data_ptr() % ALIGNED}
+        made |= {"bytes": int(held.nbytes()), "storage": held.data_ptr(), **{k: v for k, v in more.items() if v}}
+    elif value.data_ptr() % ALIGNED:
+        made["offset"] = value.data_ptr() % ALIGNED
+    return {"tensor": made}
 
 
 def _constexpr(value: Any) -> Any:
@@ -159,21 +187,22 @@ _ENCODERS: Sequence[Callable[[Any], Any]] = (_tensor, _constexpr, _dtype, _descr
 # ------------------------------------------------------------------------------------- JSON's types -> stand-ins
 
 
-def _pointer(data: Mapping[str, Any]) -> Pointer:
+def pointer(data: Mapping[str, Any]) -> Pointer:
+    """Return a stand-in for a tensor that has no memory."""
     shape, strides = tuple(data["shape"]), tuple(data["strides"])
     return Pointer(dtype_of(data["dtype"]), data.get("offset", 0), data["bytes"], shape, strides)
 
 
-def _made_constexpr(data: Any) -> Any:
+def _made_constexpr(data: Any, made: Callable[[Any], Any]) -> Any:
     import triton.language as tl
 
-    return tl.constexpr(_made(data))
+    return tl.constexpr(made(data))
 
 
-def _made_descriptor(data: Mapping[str, Any]) -> Any:
+def _made_descriptor(data: Mapping[str, Any], made: Callable[[Any], Any]) -> Any:
     from triton.tools.tensor_descriptor import TensorDescriptor
 
-    return TensorDescriptor(**{**data, "base": _made(data["base"])})
+    return TensorDescriptor(**{**data, "base": made(data["base"])})
 
 
 def _attribute(module: str, qualified: str) -> Any:
@@ -193,15 +222,23 @@ def _made_function(data: Any) -> Any:
     return unwrapped(_attribute(*data))
 
 
+def _triton_type(name: str) -> Any:
+    """Return Triton's type: "int32" is one as well as torch's, and a kernel casts to Triton's alone."""
+    import triton.language as tl
+
+    return tl.dtype(name)
+
+
+_HOLDERS: Mapping[str, Callable[[Any, Callable[[Any], Any]], Any]] = {  # what holds other arguments
+    "tuple": lambda data, made: tuple(made(v) for v in data),
+    "named": lambda data, made: _attribute(*data[:2])(*(made(v) for v in data[2])),
+    "constexpr": _made_constexpr,
+    "descriptor": _made_descriptor,
+}
 _DECODERS: Mapping[str, Callable[[Any], Any]] = {
     "float": float,
-    "tensor": _pointer,
-    "tuple": lambda data: tuple(_made(v) for v in data),
-    "named": lambda data: _attribute(*data[:2])(*(_made(v) for v in data[2])),
-    "constexpr": _made_constexpr,
     "dtype": lambda data: dtype_of(data.removeprefix("torch.")),
-    "type": dtype_of,
-    "descriptor": _made_descriptor,
+    "type": _triton_type,
     "function": _made_function,
     "member": lambda data: _attribute(*data[:2])[data[2]],
 }

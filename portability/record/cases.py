@@ -11,12 +11,13 @@ from pathlib import Path
 
 from portability.backend import FLOATS, INTEGERS
 from portability.model import CaseInfo, Cell, SampleInfo, Target
-from portability.record.arguments import tensors
+from portability.record.arguments import storages, tensors
 from portability.record.model import Call, Recording
 from portability.table import PACKAGE
 
 DTYPES = {*FLOATS, *INTEGERS, "uint16", "uint32", "uint64"}
 DTYPES |= {f"float8_{n}" for n in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")}
+MOST_BYTES = 2**26  # of all tensors of a launch that is interpreted
 UNSAID = re.compile(r"[^A-Za-z0-9_.:]+")  # what a cell's id has no room for
 
 
@@ -74,6 +75,12 @@ def package_of(call: Call) -> str:
     if call.origin != "triton":
         return call.origin
     return Path(call.file).stem if call.module == "__main__" else call.module.partition(".")[0]
+
+
+def small(launch: Launched) -> bool:
+    """Return whether a launch is small enough to be interpreted, and the memory of its tensors is known."""
+    given = [t for v in launch.calls[0].arguments.values() for t in tensors(v)]
+    return all("storage" in t for t in given) and sum(storages(given).values()) <= MOST_BYTES
 
 
 def infos(several: Iterable[Launched]) -> list[CaseInfo]:

@@ -19,8 +19,8 @@ from portability.device import DeviceBackend
 from portability.harness import Harness
 from portability.matrix import Matrix, MatrixError
 from portability.model import Evidence, Observation, Target, to_json
-from portability.pool import temporary_folder
-from portability.record.cases import Launched, infos, launched
+from portability.pool import temporary_folder, unavailable
+from portability.record.cases import Launched, infos, launched, small
 from portability.record.model import Recording, merge
 from portability.results import Run, Selection, read_run
 from portability.tomltable import nearest
@@ -36,6 +36,7 @@ class Request:
     configs: int = 1  # of a tuned kernel, how many must pass; 0 tries every one
     kernels: tuple[str, ...] = ()  # patterns; empty means every one
     workers: int = 1
+    interpret: bool = False  # whether launches that are small enough are interpreted too
 
 
 def check(
@@ -71,7 +72,8 @@ def _launches(recordings: Sequence[Recording], target: Target) -> list[Launched]
     """Return what a target is given."""
     compiler = target.id.partition(":")[0]
     own = [r for r in recordings if r.target.partition(":")[0] == compiler]
-    return launched(merge(own or recordings))
+    found = launched(merge(own or recordings))
+    return [x for x in found if small(x)] if target.evidence is Evidence.INTERPRETED else found
 
 
 def _wanted(launches: Sequence[Launched], patterns: Sequence[str]) -> list[Launched]:
@@ -94,6 +96,8 @@ def _targets(harness: Harness, request: Request) -> list[Target]:
         if not any(fnmatchcase(n, pattern) for n in names):
             raise MatrixError(f"--target: {pattern!r} is nothing here; {nearest(pattern, sorted(names))}")
     some = [t for t in every if any(fnmatchcase(t.id, p) for p in request.targets)] if request.targets else compiled
+    if request.interpret:
+        some += [t for t in every if t.evidence is Evidence.INTERPRETED and t not in some]
     return [replace(t, evidence=Evidence.COMPILED, device="") if t.evidence is Evidence.RAN else t for t in some]
 
 
@@ -103,7 +107,8 @@ class _Work:
     def __init__(self, recordings: Sequence[Recording], targets: Sequence[Target], request: Request) -> None:
         self.request = request
         self.paths = list(dict.fromkeys(p for r in recordings for p in r.paths))
-        self._queues = [(t, deque(_wanted(_launches(recordings, t), request.kernels))) for t in targets]
+        wanted = ((t, _wanted(_launches(recordings, t), request.kernels)) for t in targets)
+        self._queues = [(t, deque(launches)) for t, launches in wanted]
         self.launches = list({(x.name, x.sample): x for _, queue in self._queues for x in queue}.values())
         self.dtypes = tuple(dict.fromkeys(x.dtype for x in self.launches))
         self.total = sum(len(queue) for _, queue in self._queues)
@@ -154,8 +159,6 @@ class _Work:
 
     def _observe(self, harness: Harness, launch: Launched, target: Target, last: bool) -> Observation:
         if target.evidence is Evidence.NONE:
-            from portability.pool import unavailable
-
             return unavailable(launch.cell(target), target)
         return harness.run_with(
             launch.cell(target), target, {}, "", op="launch", calls=[to_json(c) for c in launch.calls],

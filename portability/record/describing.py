@@ -10,7 +10,7 @@ from typing import Any
 
 from portability.checks.collect import definition
 from portability.launch import describe
-from portability.record.arguments import encode
+from portability.record.arguments import encode, name_storages
 from portability.record.model import Call
 
 LOCAL = "<locals>"  # in the qualified name of what is defined within a function
@@ -31,13 +31,15 @@ def call(kernel: Any, given: Mapping[str, Any], options: Mapping[str, Any], made
             "constants": _by_name(kernel, made_from.constants),
             "attributes": _by_name(kernel, made_from.attrs),
         }
+    arguments = {n: encode(v) for n, v in given.items()}
+    name_storages(arguments)
     return Call(
         kernel=launch.kernel,
         module=kernel.fn.__module__,
         file=os.path.abspath(launch.file),
         line=definition(launch),
         digest=digest(kernel),
-        arguments={n: encode(v) for n, v in given.items()},
+        arguments=arguments,
         options={n: encode(v) for n, v in options.items()},
         **{**compiled, **(_local(kernel) if LOCAL in launch.kernel else {}), **more},
     )

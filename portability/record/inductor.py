@@ -21,7 +21,7 @@ from portability.record.imports import on_import
 from portability.record.model import Call
 
 if TYPE_CHECKING:
-    from portability.record.recorder import Entry, Recorder
+    from portability.record.recorder import Generated, Recorder
 
 LAUNCHER = "torch._inductor.runtime.triton_heuristics"
 HELPERS = "torch._inductor.runtime.triton_helpers"
@@ -43,20 +43,18 @@ def noted(recorder: Recorder) -> Iterator[None]:
 
 
 def _launching(recorder: Recorder, plain: Callable[..., Any]) -> Callable[..., Any]:
-    # By kernel: the sizes that it was given last, how many arguments from the end they are, and what counts it.
-    last: dict[int, tuple[int, tuple[Any, ...], list[Entry]]] = {}
+    last: dict[int, Generated] = {}  # by kernel: what counts launches like its last one
     known, note = last.get, recorder.note_generated
 
     def run(kernel: Any, *args: Any, **kwargs: Any) -> Any:
         made = plain(kernel, *args, **kwargs)
         seen = known(id(kernel))
-        if seen is not None and args[seen[0] :] == seen[1] and seen[2][0].test is recorder.test:
-            for entry in seen[2]:
-                entry.times += 1
-            return made
-        entries = note(kernel, args)
-        first = next((i for i, a in enumerate(args) if type(a) is int), len(args))
-        last[id(kernel)] = first, tuple(args[first:]), entries
+        if seen is not None and args[seen.first :] == seen.grid and seen.test is recorder.test:
+            seen.times += 1
+        else:
+            counting = note(kernel, args)
+            if args[counting.first :] == counting.grid:  # a kernel of the program's own may take them in any order
+                last[id(kernel)] = counting
         return made
 
     return run

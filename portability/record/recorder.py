@@ -48,6 +48,26 @@ class Entry:
             self.times = 0
 
 
+class Generated(Entry):
+    """A launch of a kernel that Inductor generated: a call and a grid for each configuration; `grid` is its sizes."""
+
+    __slots__ = ("calls", "first")
+
+    def __init__(self, kernel: Any, calls: Sequence[tuple[Call, Size]], first: int) -> None:
+        """`first` is the place of the first size where all sizes come last, as Inductor has them."""
+        super().__init__(calls[0][0], kernel)
+        self.calls, self.first = calls, first
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield what would have counted each configuration."""
+        self.close()
+        for call, grid in self.calls:
+            entry = Entry(call, self.compiled)
+            for (_, test), times in self.counts.items():
+                entry.counts[grid, test] = entry.counts.get((grid, test), 0) + times
+            yield entry
+
+
 class Recorder:
     """Collects launches between `start` and `stop`."""
 
@@ -56,7 +76,7 @@ class Recorder:
         self.target, self.ran, self.program = target, ran, program
         self.test = ""  # the test that runs, where a pytest plugin says so
         self.entries: dict[int, Entry] = {}  # by the compiled kernel
-        self.generated: dict[int, dict[Size, list[Entry]]] = {}  # by Inductor's kernel and the sizes that it is given
+        self.generated: dict[int, dict[Size, Generated]] = {}  # by Inductor's kernel and the sizes that it is given
         self.failed: dict[str, Call] = {}
         self._written: dict[int, dict[str, Any]] = {}  # by the compiled kernel: the options of its first launch
         self._here = threading.local()  # what is being specialised, and the configuration that is being tried
@@ -73,7 +93,7 @@ class Recorder:
 
     def recording(self) -> Recording:
         """Return what was recorded so far."""
-        generated = (e for sizes in self.generated.values() for some in sizes.values() for e in some)
+        generated = (e for sizes in self.generated.values() for some in sizes.values() for e in some.entries())
         tests: dict[str, int] = {}
         made = [_counted(e, tests) for e in (*self.entries.values(), *generated)]
         paths = tuple(dict.fromkeys(os.path.abspath(p) for p in sys.path))
@@ -210,14 +230,12 @@ class Recorder:
             self.failed.setdefault(call.identity, call)
             raise
 
-    def note_generated(self, kernel: Any, args: Sequence[Any]) -> list[Entry]:
+    def note_generated(self, kernel: Any, args: tuple[Any, ...]) -> Generated:
         """Count a launch of a kernel that Inductor generated; return what counts the next one like it."""
-        sizes = tuple(a for a in args if type(a) is int)
-        known = self.generated.setdefault(id(kernel), {})
+        known, sizes = self.generated.setdefault(id(kernel), {}), tuple(a for a in args if type(a) is int)
         if sizes not in known:
-            known[sizes] = [Entry(call, (kernel, grid)) for call, grid in inductor.calls(kernel, args)]
-        for entry in known[sizes]:
-            entry.change(entry.compiled[1], self.test)
+            known[sizes] = Generated(kernel, list(inductor.calls(kernel, args)), len(args) - len(sizes))
+        known[sizes].change(sizes, self.test)
         return known[sizes]
 
 

@@ -7,7 +7,7 @@ of the others, so it works where one of them does. They are tried in order until
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,19 +15,17 @@ from typing import Any, cast
 from portability import backend as backends
 from portability.backend import Backend, Session
 from portability.checks.cell import Watched
+from portability.checks.pretend import pretend
 from portability.kernel import Blocks, KernelCase, Sample
 from portability.launch import warn_of_configurations
-from portability.model import Cell, Finding, Observation, Target, from_json, to_json
-from portability.record.arguments import UnknownArgumentError, decode
+from portability.model import Cell, Evidence, Finding, Observation, Outcome, Target, from_json, to_json
+from portability.record.arguments import UnknownArgumentError, decode, pointer
+from portability.record.describing import digest
 from portability.record.model import Call
 from portability.record.rebuild import NotRebuiltError, extend_paths, rebuild
 from portability.run import Options, run_cell
 
 DROPPED = ("OutOfResources", "CompileTimeAssertionFailure", "PTXASError")  # what Triton's tuner takes for "slow"
-
-
-class Unsupported(NotRebuiltError):  # `outcomes` knows by this name what cannot be done
-    """A recorded launch that cannot be made again."""
 
 
 def replay(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,28 +48,41 @@ class Replay:
     configs: int = 1
 
     def observe(self, cell: Cell, options: Options) -> Observation:
-        """Return what came of it."""
+        """Return what came of it. What cannot be had again or interpreted is unavailable: no fault of the kernel's."""
         self._session: Session | None = None
+        self._function: Any = None
         self._notes: list[Finding] = []
+        self._lost = ""
         watched = Watched(self.adapter, self._opened)
-        case = KernelCase(
-            name=cell.kernel, operator=self._operator, reference=lambda: (), dtypes=[cell.dtype],
-            samples=[Sample(cell.sample, lambda _: ())],
-        )  # fmt: skip
-        seen = run_cell(cell, case, cast(Backend, watched), self.target, Blocks(), "", options)
+        seen = run_cell(cell, self._case(cell), cast(Backend, watched), self.target, Blocks(), "", options)
+        why = self._lost or (seen.detail if seen.outcome is Outcome.UNSUPPORTED else "")
+        if why:
+            return replace(seen, evidence=Evidence.NONE, outcome=Outcome.UNAVAILABLE, stage="open", detail=why)
         return replace(seen, warnings=(*seen.warnings, *self._notes))
 
-    def _opened(self, session: Session) -> None:
-        self._session = session
+    def _case(self, cell: Cell) -> KernelCase:
+        if self.target.evidence.executes:
+            from portability.record.interpreted import case_of
 
-    def _operator(self, blocks: Blocks | None = None) -> tuple[()]:
+            return case_of(cell, self.calls[0], lambda tensor: self._launch(self.calls[0], tensor))
+        return KernelCase(
+            name=cell.kernel, operator=self._compile, reference=lambda: (), dtypes=[cell.dtype],
+            samples=[Sample(cell.sample, lambda _: ())],
+        )  # fmt: skip
+
+    def _opened(self, session: Session) -> None:
+        from portability.record.interpreted import MOST_PROGRAMS
+
+        self._session = session
+        if self.target.evidence.executes:
+            session.sample_grid = MOST_PROGRAMS  # type: ignore[attr-defined]  # of the interpreter's session
+
+    def _compile(self, blocks: Blocks | None = None) -> tuple[()]:
         assert self._session is not None, "an operator is called in an opened target"
-        with self._named_device():
-            function = self._rebuilt()
         passed, last = 0, None
         for call in self.calls:
             try:
-                self._launch(function, call)
+                self._launch(call, pointer)
                 passed += 1
             except Exception as error:
                 if not call.config or type(error).__name__ not in DROPPED:
@@ -84,17 +95,18 @@ class Replay:
             raise last
         return ()
 
-    def _launch(self, function: Any, call: Call) -> None:
+    def _launch(self, call: Call, tensor: Callable[[Mapping[str, Any]], Any]) -> None:
         assert self._session is not None
+        function = self._rebuilt()
         known = len(self._session.launches)
-        names = list(function.signature.parameters)
         try:
-            given = {n: decode(n, v) for n, v in call.arguments.items()}
+            given = {n: decode(n, v, tensor) for n, v in call.arguments.items()}
             options = {n: decode(n, v) for n, v in call.options.items()}
-        except UnknownArgumentError as error:
-            raise Unsupported(f"not rebuilt: {error}") from None
-        if strangers := sorted(set(given) - set(names)):
-            raise Unsupported(f"not rebuilt: {call.kernel} has no argument {', '.join(strangers)} any more")
+            if strangers := sorted(set(given) - set(function.signature.parameters)):
+                raise NotRebuiltError(f"{call.kernel} has no argument {', '.join(strangers)} any more")
+        except (UnknownArgumentError, NotRebuiltError) as error:
+            self._lost = f"not rebuilt: {error}"
+            raise
         positional, named = _split(function, given)
         try:
             function.run(*positional, grid=_largest(call), warmup=False, **named, **options)
@@ -103,23 +115,23 @@ class Replay:
                 launch.config = call.config
 
     def _rebuilt(self) -> Any:
+        if self._function is not None:
+            return self._function
         call = self.calls[0]
         try:
-            function = rebuild(call)
+            with self._named_device():
+                self._function = rebuild(call)
         except NotRebuiltError as error:
-            raise Unsupported(str(error)) from None
-        from portability.record.describing import digest
-
-        if digest(function) != call.digest:
+            self._lost = str(error)
+            raise
+        if digest(self._function) != call.digest:
             note = f"{call.kernel}: its source is not the one that was recorded"
             self._notes.append(Finding("source-changed", note, f"{Path(call.file).name}:{call.line}"))
-        return function
+        return self._function
 
     @contextlib.contextmanager
     def _named_device(self) -> Iterator[None]:
         """A module may ask for its device while it is imported."""
-        from portability.checks.pretend import pretend
-
         if self.adapter.device == "cpu" or self.target.evidence.executes:
             yield
             return

@@ -1,0 +1,78 @@
+"""A recorded launch under the checked interpreter, on tensors that are drawn anew: their values were not recorded.
+
+A recording holds how tensors lie in memory and nothing of what is in them. So nothing is compared with a reference, and
+what is found is what does not depend on values: accesses out of bounds, values that nobody defined, and results that
+depend on the order of programs. Floating tensors are uniform in [0, 1), so that sums do not cancel; integer tensors are
+zero, since a kernel may take them for indices, and what a launch does only with others is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from portability.kernel import Draw, KernelCase, Sample
+from portability.model import Cell
+from portability.record.arguments import dtype_of, storages, tensors
+from portability.record.model import Call
+
+MOST_PROGRAMS = 1024  # that are run of a launch; the others are left out and a warning says so
+# Elements that programs add up in another order differ by what float16 would: looser than any sum in float32.
+ACCUMULATES = "float16"
+
+
+def case_of(cell: Cell, call: Call, launch: Callable[[Callable[[Mapping[str, Any]], Any]], None]) -> KernelCase:
+    """Return a launch as a kernel case: its inputs are storages, which it may write, and its outputs are these again.
+
+    `launch(tensor)` launches, with `tensor` to make an argument of a recorded tensor.
+    """
+    given = [t for v in call.arguments.values() for t in tensors(v)]
+    first: list[torch.Tensor] = []
+
+    def operator(*held: torch.Tensor, blocks: Any = None) -> tuple[torch.Tensor, ...]:  # noqa: ARG001 - a case's
+        launch(lambda data: _view(held[data["storage"]], data))
+        if not first:
+            first.extend(s.clone() for s in held)
+        return held
+
+    def itself(*_: Any) -> tuple[torch.Tensor, ...]:
+        """What the first execution gave: the others are compared with it."""
+        return tuple(s.double() if s.is_floating_point() else s for s in first)
+
+    return KernelCase(
+        name=cell.kernel, operator=operator, reference=itself, dtypes=[cell.dtype], deterministic=False,
+        samples=[Sample(cell.sample, lambda draw: _drawn(draw, given))], accumulates=ACCUMULATES,
+        mutates=tuple(range(len(storages(given)))),
+    )  # fmt: skip
+
+
+def _drawn(draw: Draw, given: Sequence[Mapping[str, Any]]) -> tuple[torch.Tensor, ...]:
+    """Return one flat tensor a storage, of the dtype of the first tensor in it."""
+    made: dict[int, torch.Tensor] = {}
+    for t in given:
+        if t["storage"] in made:
+            continue
+        dtype = _stored(t["dtype"])
+        count = t["bytes"] // dtype.itemsize
+        made[t["storage"]] = (
+            draw.uniform(count, dtype=dtype) if dtype.is_floating_point else torch.zeros(count, dtype=dtype)
+        )
+    return tuple(made[i] for i in sorted(made))
+
+
+def _view(storage: torch.Tensor, data: Mapping[str, Any]) -> Any:
+    """Return a tensor that lies in its storage as the recorded one did."""
+    import triton
+
+    dtype = dtype_of(data["dtype"])
+    if not isinstance(dtype, torch.dtype):  # Triton's own name: the tensor was reinterpreted
+        return triton.reinterpret(storage.as_strided(data["shape"], data["strides"], data.get("at", 0)), dtype)
+    typed = storage if storage.dtype == dtype else storage.view(dtype)
+    return typed.as_strided(data["shape"], data["strides"], typed.storage_offset() + data.get("at", 0))
+
+
+def _stored(name: str) -> torch.dtype:
+    dtype = dtype_of(name)
+    return dtype if isinstance(dtype, torch.dtype) else torch.uint8
