@@ -74,6 +74,7 @@ def _module(kind: str, target: str, limits: Limits) -> dict[str, Any]:
         "Event": _Event,
         "current_stream": lambda *_: stream(),
         "default_stream": lambda *_: stream(),
+        "default_generators": (_Philox(),),
     }
 
 
@@ -183,3 +184,20 @@ class _Generator(torch.Generator):
 
     def __init__(self, *_: Any, **__: Any) -> None:
         super().__init__()
+
+
+class _Philox:
+    """A device's default generator: seed and offset, which a library with random numbers of its own reads and moves."""
+
+    device = torch.device("cpu")
+
+    def __init__(self) -> None:
+        self._state = torch.zeros(2, dtype=torch.int64).view(torch.uint8)
+
+    def get_state(self) -> torch.Tensor:
+        """Return seed and offset, as bytes."""
+        return self._state.clone()
+
+    def set_state(self, state: torch.Tensor) -> None:
+        """Go on from there."""
+        self._state = state.clone()
