@@ -10,6 +10,7 @@ as `reference(*inputs)` with every floating tensor in float64.
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,6 +65,17 @@ class Blocks(dict[str, int]):
     update = setdefault = pop = popitem = clear = _frozen
 
 
+PERIOD = 4_194_301  # values that are drawn at most; a prime, so that rows of no usual length repeat each other
+
+
+def _repeated(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[torch.Tensor], torch.Tensor]]:
+    """Return the shape to draw, and what makes `shape` of it: larger ones repeat, since drawing is what takes long."""
+    size = math.prod(shape)
+    if size <= PERIOD:
+        return shape, lambda drawn: drawn
+    return (PERIOD,), lambda drawn: drawn.repeat(cdiv(size, PERIOD))[:size].view(shape)
+
+
 class Draw:
     """Seeded values for one sample, made on the CPU, so that every target is given the same ones.
 
@@ -84,8 +96,9 @@ class Draw:
         dtype = dtype or self.dtype
         if not dtype.is_floating_point:
             return self.integers(*shape, dtype=dtype)
-        values = torch.randn(shape, generator=self._generator, dtype=torch.float64) * scale
-        return values.to(torch.float32).to(dtype) if dtype.itemsize == 1 else values.to(dtype)
+        count, fill = _repeated(shape)
+        values = torch.randn(count, generator=self._generator, dtype=torch.float64) * scale
+        return fill(values.to(torch.float32).to(dtype) if dtype.itemsize == 1 else values.to(dtype))
 
     def uniform(
         self, *shape: int, low: float = 0.0, high: float = 1.0, dtype: torch.dtype | None = None
@@ -93,8 +106,9 @@ class Draw:
         """Uniform values of `shape` in [low, high), rounded to the dtype."""
         import torch
 
-        values = torch.rand(shape, generator=self._generator, dtype=torch.float64) * (high - low) + low
-        return values.to(torch.float32).to(dtype or self.dtype)
+        count, fill = _repeated(shape)
+        values = torch.rand(count, generator=self._generator, dtype=torch.float64) * (high - low) + low
+        return fill(values.to(torch.float32).to(dtype or self.dtype))
 
     def integers(self, *shape: int, low: int = -8, high: int = 9, dtype: torch.dtype | None = None) -> torch.Tensor:
         """Whole numbers of `shape` in [low, high); unsigned dtypes and bool start at 0."""
@@ -103,8 +117,9 @@ class Draw:
         dtype = dtype or self.dtype
         if dtype is torch.bool or (not dtype.is_floating_point and torch.iinfo(dtype).min == 0):
             low = max(low, 0)
-        values = torch.randint(low, high, shape, generator=self._generator)
-        return values % 2 == 1 if dtype is torch.bool else values.to(dtype)
+        count, fill = _repeated(shape)
+        values = torch.randint(low, high, count, generator=self._generator)
+        return fill(values % 2 == 1 if dtype is torch.bool else values.to(dtype))
 
     def special(self, n: int, nonfinite: bool = True) -> torch.Tensor:
         """`n` values that begin with both zeros, subnormals, the extremes and, if asked, infinities and NaN."""
