@@ -19,6 +19,7 @@ from portability.results import Header, Provenance, Selection
 if TYPE_CHECKING:
     from portability.harness import Harness
 
+COMMIT = "PORTABILITY_COMMIT"  # of sources that were copied without their history
 HOST = "PORTABILITY_HOST"  # a label that people give their machine; its network name is nobody's business
 
 
@@ -62,7 +63,7 @@ def header_of(harness: Harness, selection: Selection, seed: int) -> Header:
 
 
 def commit_of(root: Path) -> str:
-    """Return git's commit of the project at `root`, with "+" where files were changed; empty where there is none."""
+    """Return git's commit of the project at `root`, with "+" where files were changed; else what COMMIT says."""
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=30, check=True)
@@ -73,7 +74,7 @@ def commit_of(root: Path) -> str:
             "+" if git("status", "--porcelain", "--untracked-files=no") else ""
         )
     except (OSError, subprocess.SubprocessError):
-        return ""
+        return os.environ.get(COMMIT, "")
 
 
 def _knobs(harness: Harness) -> Mapping[str, str]:
