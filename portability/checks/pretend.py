@@ -23,6 +23,7 @@ from portability.checks.pretended import answers
 # Functions of torch that make a tensor on a device, beside those whose documentation says `device`.
 FACTORIES = ("empty_permuted", "empty_quantized", "scalar_tensor", "tensor", "as_tensor", "asarray")
 AUTOCAST = ("is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype")  # by device
+PRODUCTS = ("mm", "bmm", "addmm", "baddbmm")
 METHODS = ("to", "new_tensor", "new_empty", "new_empty_strided", "new_zeros", "new_ones", "new_full", "type")
 MODULES = (torch, torch.fft)
 
@@ -65,7 +66,23 @@ def _factories(module: Any, kind: str) -> Mapping[str, Callable[..., Any]]:
         for n, f in vars(module).items()
         if isinstance(f, BuiltinFunctionType) and (n in FACTORIES + AUTOCAST or said in (f.__doc__ or ""))
     }
-    return {n: _here(f, kind, cleared=n.startswith("empty")) for n, f in found.items()}
+    products = {n: f for n, f in vars(module).items() if n in PRODUCTS}
+    return {
+        **{n: _here(f, kind, cleared=n.startswith("empty")) for n, f in found.items()},
+        **{n: _widened(f) for n, f in products.items()},
+    }
+
+
+def _widened(product: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a product that takes `out_dtype`, which torch has on devices alone."""
+
+    @functools.wraps(product)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        dtypes = [a for a in (*args, kwargs.pop("out_dtype", None)) if isinstance(a, torch.dtype)]
+        found = product(*(a for a in args if not isinstance(a, torch.dtype)), **kwargs)
+        return found.to(dtypes[0]) if dtypes else found
+
+    return made
 
 
 def _tensor(kind: str) -> Mapping[str, Any]:

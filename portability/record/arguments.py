@@ -135,7 +135,7 @@ def _tensor(value: Any) -> Any:
     }
     if callable(storage):
         held = storage()
-        more = {"at": int(base.storage_offset()), "offset": value.data_ptr() % ALIGNED}
+        more = {"at": int(getattr(base, "storage_offset", int)()), "offset": value.data_ptr() % ALIGNED}
         made |= {"bytes": int(held.nbytes()), "storage": held.data_ptr(), **{k: v for k, v in more.items() if v}}
     elif value.data_ptr() % ALIGNED:
         made["offset"] = value.data_ptr() % ALIGNED

@@ -8,30 +8,57 @@ from dataclasses import replace
 
 from portability import report
 from portability.merge import merge
-from portability.model import Observation, Outcome, Resources, to_json
+from portability.model import Evidence, Observation, Outcome, Resources, to_json
 from portability.render import render
 from portability.results import Run
-from portability.table import Section, View
+from portability.table import Grid, Section, View
 
-SHOWN = ("Unavailable", "Summary", "Legend")  # sections of the table that say something here too
+SHOWN = ("Summary", "Legend")  # sections of the table that say something here too
 
 
 def text(run: Run, seconds: float, file: str) -> str:
     """Return the table of kernels by targets, then what failed."""
-    table = report.build(merge([run]), [View.PACKAGES], ("kernel",))
+    table = report.build(merge([run]), [View.PACKAGES], ("group", "kernel") if _several(run) else ("kernel",))
+    table = replace(table, grids=tuple(_short(g) for g in table.grids))
     kept = tuple(s for s in table.sections if s.title in SHOWN)
     failing = Section("Failing", tuple(_failing(run.observations)))
     dropped = Section("Configurations that a tuner drops there", tuple(_dropped(run.observations)))
-    sections = tuple(s for s in (failing, dropped, *kept) if s.lines)
+    lost = Section("Not tried", tuple(_lost(run.observations)))
+    sections = tuple(s for s in (failing, dropped, lost, _drawn(run), *kept) if s.lines)
     cells = len(run.observations)
     end = f"{cells} cells in {seconds:.1f} s; results in {file}: portability table --view packages {file}\n"
     return render(replace(table, sections=sections)) + "\n" + end
+
+
+def _several(run: Run) -> bool:
+    return len({c.group for c in run.header.cases}) > 1
+
+
+def _short(grid: Grid) -> Grid:
+    """Leave the package out of the kernels' names: its own column names it, or it is the only one."""
+    rows = (replace(r, names=(*r.names[:-1], r.names[-1].partition(":")[2])) for r in grid.rows)
+    return replace(grid, rows=tuple(rows))
 
 
 def json_text(run: Run) -> str:
     """Return one object: the header's provenance, targets and kernels, and every observation."""
     header = to_json(run.header)
     return json.dumps({**header, "observations": [to_json(o) for o in run.observations]}, indent=1) + "\n"
+
+
+def _lost(observations: Sequence[Observation]) -> Iterator[str]:
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for o in observations:
+        if o.outcome is Outcome.UNAVAILABLE:
+            found.setdefault((o.cell.kernel, o.detail.split("\n", 1)[0]), {})[o.cell.target] = None
+    for (kernel, why), targets in found.items():
+        yield f"{kernel} on {', '.join(targets)}: {why}"
+
+
+def _drawn(run: Run) -> Section:
+    interpreted = any(o.evidence is Evidence.INTERPRETED for o in run.observations)
+    said = "on drawn values, since none were recorded: bounds, undefined values and races are judged, results are not"
+    return Section("Interpreted", (said,) if interpreted else ())
 
 
 def _failing(observations: Sequence[Observation]) -> Iterator[str]:
