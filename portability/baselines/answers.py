@@ -235,7 +235,7 @@ def _rows_of(found: Found, several: bool, target: str, minor: str, folder: Path)
 def _refusal(cell: tuple[Probe, str], record: Record, target: str, alike: Collection[tuple[str, str]]) -> Refusal:
     probe, dtype = cell
     use = use_instead(probe.name, dtype, target)
-    return Refusal(record.outcome, record.error, use, (probe.name, dtype) in alike)
+    return Refusal(record.outcome, record.error, use, not probe.vendor and (probe.name, dtype) in alike)
 
 
 def use_instead(probe: str, dtype: str, target: str, folder: Path = FOLDER) -> str:
