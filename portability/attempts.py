@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,8 +39,12 @@ class Attempts:
     placed: Inputs = ()
     made: tuple[Any, ...] = ()
 
-    def run(self, order: int, poison: int) -> tuple[Any, ...]:
-        """Return the outputs of one execution, and note what it touched that was not its own."""
+    def run(self, order: int, poison: int, moved: int = 0, elsewhere: bool = False) -> tuple[Any, ...]:
+        """Return the outputs of one execution, and note what it touched that was not its own.
+
+        `moved` is how many elements further on the inputs lie. With `elsewhere`, another stream is the current one, and
+        the inputs get their values in it.
+        """
         import torch
 
         from portability.compare import outputs_of
@@ -47,11 +52,11 @@ class Attempts:
 
         memory = Memory(self.backend.guard, poison)
         self.placed = tuple(
-            memory.place(f"input {i}", x, self.device) if isinstance(x, torch.Tensor) else x
+            memory.place(f"input {i}", x, self.device, moved) if isinstance(x, torch.Tensor) else x
             for i, x in enumerate(self.inputs)
         )
         self.session.vary(order, poison)
-        with memory:
+        with self._late() if elsewhere else contextlib.nullcontext(), memory:
             made = outputs_of(self.case.operator(*self.placed, blocks=self.blocks))
         self.session.synchronize()
         self.made = made
@@ -66,19 +71,53 @@ class Attempts:
         memory.release()
         return made
 
+    @contextlib.contextmanager
+    def _late(self) -> Iterator[None]:
+        """Make another stream the current one; only in it, and behind other work, the inputs get their values."""
+        import torch
+
+        from portability.memory import fill
+
+        tensors = [x for x in self.placed if isinstance(x, torch.Tensor)]
+        values = [x.clone() for x in tensors]
+        for x in tensors:
+            fill(x)
+        self.session.synchronize()
+        with self.session.elsewhere():
+            for x, v in zip(tensors, values, strict=True):
+                fill(x, v)
+            yield
+
+    def judge_placement(self, first: Sequence[Any], expected: Sequence[Any], moved: bool) -> None:
+        """On a device: run in another stream and, if asked, with every input one element further on.
+
+        An operator may refuse a misaligned input by a `ValueError`. The launches are not recorded: they are no cell's.
+        """
+        if not self.session.streams or self.progress.problems:
+            return
+        from portability.compare import differ
+
+        recorded = len(self.session.launches)
+        made = self.run(order=0, poison=0, elsewhere=True)
+        if not _same(first, made) and (self.case.deterministic or not _right(expected, made)):
+            early = f"{_place(first, made)} differs in another stream: something is done outside of torch's current one"
+            self._note(Outcome.RACE, "second-stream", [early])
+        if moved:
+            with contextlib.suppress(ValueError):
+                made = self.run(order=0, poison=0, moved=1)
+                wrong = (differ(e, o, f"output {i}")[0] for i, (e, o) in enumerate(zip(expected, made, strict=True)))
+                found = [f"{message}, with inputs one element further on" for message in wrong if message]
+                self._note(Outcome.WRONG, "misaligned-input", found)
+        del self.session.launches[recorded:]
+
     def judge_repetition(self, first: Sequence[Any], expected: Sequence[Any]) -> None:
         """Run with other poison and in another order; a difference that follows the poison is an undefined value."""
-        from portability.compare import differ
-        from portability.memory import unchanged
-
-        def same(a: Sequence[Any], b: Sequence[Any]) -> bool:
-            return all(unchanged(x, y) for x, y in zip(a, b, strict=True))
 
         def right(made: Sequence[Any]) -> bool:
-            return not any(differ(e, o, "")[0] for e, o in zip(expected, made, strict=True))
+            return _right(expected, made)
 
         def told_apart(second: Sequence[Any]) -> bool:
-            return not (same(first, second) or (not self.case.deterministic and right(first) and right(second)))
+            return not (_same(first, second) or (not self.case.deterministic and right(first) and right(second)))
 
         first = [o.clone() for o in first]
         second = [o.clone() for o in self.run(order=1, poison=1)]
@@ -87,7 +126,7 @@ class Attempts:
         if not told_apart(second):
             return
         third = self.run(order=0, poison=1)
-        if not same(first, third) and (self.session.ordered or same(second, third)):
+        if not _same(first, third) and (self.session.ordered or _same(second, third)):
             follows = f"{_place(first, third)} follows what memory held that no one wrote"
             self._note(Outcome.UNDEFINED_VALUE, "undefined-value", [follows])
             self.progress.problems += self.session.undefined()
@@ -109,6 +148,20 @@ class Attempts:
             problem = Problem(outcome, code, message)
             if problem not in self.progress.problems:
                 self.progress.problems.append(problem)
+
+
+def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two executions gave the same bits."""
+    from portability.memory import unchanged
+
+    return all(unchanged(x, y) for x, y in zip(a, b, strict=True))
+
+
+def _right(expected: Sequence[Any], made: Sequence[Any]) -> bool:
+    """Whether an execution gave what is expected, within tolerance."""
+    from portability.compare import differ
+
+    return not any(differ(e, o, "")[0] for e, o in zip(expected, made, strict=True))
 
 
 def _place(a: Sequence[Any], b: Sequence[Any]) -> str:

@@ -110,6 +110,7 @@ class Session:
 
     ordered = False  # whether `order` alone decides in which order programs run
     entangled = False  # whether programs of the last execution shared memory that some of them wrote
+    streams = False  # whether `elsewhere` makes another stream the current one
     trace = False  # whether conflicting accesses are explained, where the session can
     configs = "first"  # which configurations an autotuned kernel is launched with where nothing is timed, or "all"
 
@@ -129,6 +130,10 @@ class Session:
         """Prepare the next execution: `order` 0 is the natural order of programs, 1 reversed, 2 and more shuffled (a
         device keeps its own order); `poison` 0 and 1 fill undefined lanes and unwritten memory with different values.
         """
+
+    def elsewhere(self) -> AbstractContextManager[None]:
+        """Make another stream of the device the current one, busy for a while. For sessions with `streams`."""
+        return contextlib.nullcontext()
 
     def undefined(self) -> list[Problem]:
         """Return where values that nobody defined were stored in the last execution, where that is known."""

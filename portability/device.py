@@ -21,6 +21,7 @@ from portability.model import Evidence, Resources, Target, Timing
 UNSIGNED = ("uint16", "uint32", "uint64")  # in Triton as others; torch has few operations on them
 NEVER_RUN = "compiled for, never run"
 OLDEST = (3, 6)  # of Triton: the driver that compiles without a device needs its interfaces
+BUSY = 20_000_000  # clock cycles: about 10 ms, longer than a launch takes to come
 UNITS = 64  # compute units told to kernels that ask, where a target's own number is not known
 
 
@@ -49,6 +50,7 @@ class DeviceSession(Session):
     def __init__(self, target: Target, limits: Limits) -> None:
         super().__init__(target)
         self.limits = limits
+        self.streams = target.evidence is Evidence.RAN
 
     def synchronize(self) -> None:
         """Wait for the device; raises torch's error where a launch failed on it."""
@@ -56,6 +58,17 @@ class DeviceSession(Session):
             import torch
 
             torch.cuda.synchronize(self.target.index)
+
+    @contextlib.contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """Make a new stream the current one, behind some milliseconds of work: what is not in it runs too early."""
+        import torch
+
+        stream = torch.cuda.Stream(self.target.index)  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(BUSY)  # type: ignore[no-untyped-call]
+            yield
 
     def resources(self, launch: Launch) -> Resources | None:
         """Return what the launch's cubin or hsaco needs."""

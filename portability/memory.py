@@ -15,6 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 ZONE_BYTE = 0xA5
+ALIGNED = 16  # bytes: what Triton specialises pointers by
 aten = torch.ops.aten
 _EMPTY = {aten.empty.memory_format, aten.empty_strided.default, aten.empty_like.default}
 _EMPTY |= {aten.new_empty.default, aten.new_empty_strided.default}
@@ -57,18 +58,21 @@ class Memory(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own
         if real and made.numel():
             if func in _EMPTY:
                 guarded = self._guard(f"allocation {len(self._held)} of shape {tuple(made.shape)}", made)
-                _fill(guarded, self.poison)
+                _poison(guarded, self.poison)
                 return guarded
             if func in _FILLED and self.zone:
                 return self._guard(f"allocation {len(self._held)} of shape {tuple(made.shape)}", made).copy_(made)
         return made
 
-    def place(self, name: str, tensor: torch.Tensor, device: str) -> torch.Tensor:
-        """Return a copy of `tensor` on `device` with its strides and its misalignment, between guard zones."""
+    def place(self, name: str, tensor: torch.Tensor, device: str, moved: int = 0) -> torch.Tensor:
+        """Return a copy of `tensor` on `device` with its strides and its misalignment, between guard zones.
+
+        `moved` elements further on than where it would lie.
+        """
         with _no_dispatch():
-            placed = self._guard(name, tensor, torch.device(device), skew=tensor.data_ptr() % 16)
-            distinct = tuple(slice(0, 1 if stride == 0 else None) for stride in tensor.stride())
-            placed[distinct].copy_(tensor[distinct])  # an expanded dimension is one element, written once
+            skew = (tensor.data_ptr() + moved * tensor.element_size()) % ALIGNED
+            placed = self._guard(name, tensor, torch.device(device), skew)
+            fill(placed, tensor)
             return placed
 
     def breaches(self) -> list[Breach]:
@@ -105,7 +109,7 @@ def _check(name: str, raw: torch.Tensor, start: int, end: int) -> Iterable[Breac
             yield Breach(name, side, touched.numel(), nearest)
 
 
-def _fill(tensor: torch.Tensor, poison: int) -> None:
+def _poison(tensor: torch.Tensor, poison: int) -> None:
     with _no_dispatch():
         if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
             tensor.fill_(float("nan") if poison == 0 else -7.25)
@@ -113,6 +117,15 @@ def _fill(tensor: torch.Tensor, poison: int) -> None:
             tensor.fill_(poison == 0)
         else:
             tensor.fill_(torch.iinfo(tensor.dtype).max if poison == 0 else 91)
+
+
+def fill(tensor: torch.Tensor, values: torch.Tensor | None = None) -> None:
+    """Write `values`, or zeros, into a tensor of any strides: an expanded dimension is one element, written once."""
+    distinct = tuple(slice(0, 1 if stride == 0 else None) for stride in tensor.stride())
+    if values is None:
+        tensor[distinct].zero_()
+    else:
+        tensor[distinct].copy_(values[distinct])
 
 
 def unchanged(before: torch.Tensor, after: torch.Tensor) -> bool:

@@ -127,6 +127,8 @@ def _execute(
     progress.stage = "repeat"
     if not sample.bench:
         attempts.judge_repetition(outputs, expected)
+        quick = next((s for s in case.samples if s.quick), case.samples[0])
+        attempts.judge_placement(outputs, expected, moved=sample is quick)
     if not target.index and target.evidence.executes and backend.device == "cpu":
         progress.timing = _no_performance(seconds)
     return attempts.placed, attempts.made
