@@ -13,7 +13,7 @@ from pathlib import Path
 
 from portability.baselines import files
 from portability.baselines.records import merged
-from portability.model import Cell, Evidence, Observation
+from portability.model import CaseInfo, Cell, Evidence, Observation
 from portability.results import Run, read_runs
 
 MOST = 40  # changed cells that are listed
@@ -32,8 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run or read, write the baselines, and say what changed in them."""
-    runs = [run for file in args.files or [_run(args)] for run in read_runs(file)]
-    changed = list(record(runs, args.target, write=not args.check))
+    probes = _probes()
+    runs = [run for file in args.files or [_run(args, probes)] for run in read_runs(file)]
+    changed = list(record(runs, probes, args.target, write=not args.check))
     for line in changed[:MOST]:
         print(line)
     if len(changed) > MOST:
@@ -44,16 +45,19 @@ def main(args: argparse.Namespace) -> int:
 
 
 def record(
-    runs: Sequence[Run], targets: Sequence[str] = (), write: bool = True, folder: Path = files.FOLDER
+    runs: Sequence[Run],
+    probes: Sequence[CaseInfo],
+    targets: Sequence[str] = (),
+    write: bool = True,
+    folder: Path = files.FOLDER,
 ) -> Iterator[str]:
-    """Put what the runs hold of probes into the baselines, and yield a line for each cell that changed.
+    """Put what the runs hold of `probes`, all that there are, into the baselines; yield a line for each changed cell.
 
-    Raises `ValueError` where no run holds a probe of such a target.
+    Of several runs the last one's observation of a cell counts. Raises `ValueError` where no run holds a probe of such
+    a target.
     """
-    cases = {c.name: c for run in runs for c in run.header.cases if c.names}
-    grouped: dict[
-        tuple[str, str], dict[tuple[Cell, Evidence], Observation]
-    ] = {}  # of several runs the last one's counts
+    cases = {c.name: c for c in probes}
+    grouped: dict[tuple[str, str], dict[tuple[Cell, Evidence], Observation]] = {}
     for o in (o for run in runs for o in run.observations if o.cell.kernel in cases):
         minor = files.minor_of(o.versions.get("triton", ""))
         if minor and (not targets or o.cell.target in targets):
@@ -68,7 +72,17 @@ def record(
             version = next(iter(observations.values())).versions["triton"]
             files.write(minor, target, version, new, folder)
     if write:
-        files.write_probes(cases.values(), folder)
+        files.write_probes(probes, folder)
+
+
+def _probes() -> list[CaseInfo]:
+    """Return every probe. Raises `ValueError` where a module of them cannot be imported: its records would be lost."""
+    from portability.kernel import discover
+
+    found = discover()
+    for module, error in found.errors.items():
+        raise ValueError(f"{module}: cannot be imported: {error}")
+    return [case.info() for case in found.cases.values() if case.names]
 
 
 def _changes(old: files.Records, new: files.Records) -> Iterator[str]:
@@ -85,12 +99,10 @@ def _said(record: files.Record | None) -> str:
     return f"{record.outcome} ({record.how})" if record.how else str(record.outcome)
 
 
-def _run(args: argparse.Namespace) -> Path:
+def _run(args: argparse.Namespace, probes: Sequence[CaseInfo]) -> Path:
     """Run every probe, and return the file of its results; its table is printed too."""
     from portability.commands import run
-    from portability.kernel import discover
 
-    probes = sorted(case.name for case in discover().cases.values() if case.names)
     words = ["--full", "--no-timing", "-n", args.n, "--results", str(RESULTS)]
     words += [
         word for name in ("environment", "target") for value in getattr(args, name) for word in (f"--{name}", value)
@@ -98,7 +110,7 @@ def _run(args: argparse.Namespace) -> Path:
     parser = argparse.ArgumentParser()
     run.add_arguments(parser)
     RESULTS.unlink(missing_ok=True)
-    run.main(parser.parse_args([*probes, *words], argparse.Namespace(rest=[])))
+    run.main(parser.parse_args([*sorted(p.name for p in probes), *words], argparse.Namespace(rest=[])))
     if not RESULTS.exists():
         raise ValueError("nothing was run")
     return RESULTS

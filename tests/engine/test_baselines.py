@@ -14,11 +14,13 @@ from portability.baselines.files import BaselineError, Record, Records
 from portability.baselines.records import first_error, how_of, merged, with_baseline
 from portability.binary import special_instructions
 from portability.catalogue import Catalogue, Selection, cells
+from portability.cli import main
 from portability.commands.update import record
 from portability.kernel import discover
 from portability.matrix import Matrix, MatrixError, explain, parse_matrix, validate
 from portability.model import CaseInfo, Cell, Evidence, Observation, Outcome, Recorded, Resources, SampleInfo, Standing
 from portability.report import build
+from portability.results import write_runs
 from portability.table import View, grid
 from tests.engine.drawn import given, st
 from tests.engine.fake_runs import TARGETS, header, run
@@ -47,7 +49,7 @@ def standing(observation: Observation) -> Standing:
 
 
 def recorded(folder: Path, *observations: Observation) -> list[str]:
-    return list(record([run(*observations, of=HEADER)], folder=folder))
+    return list(record([run(*observations, of=HEADER)], [EXP, DOT, SMID], folder=folder))
 
 
 # -------------------------------------------------------------------------------------------------- judging
@@ -166,6 +168,29 @@ def test_an_update_says_what_changed_and_keeps_what_was_not_reached(tmp_path: Pa
     assert kept["tl.exp", "float32", RAN] == Record(PASS)
     assert kept["tl.exp", "float32", COMPILED] == Record(REFUSED, "", "no exp")
     assert files.targets("3.9", tmp_path) == ["cuda:80", "cuda:90"]
+
+
+def test_a_file_that_knows_fewer_probes_takes_none_away(tmp_path: Path) -> None:
+    recorded(tmp_path, seen(), seen(of=DOT, dtype="float16"))
+    list(record([run(seen(REFUSED), of=header(cases=(EXP,)))], [EXP, DOT, SMID], folder=tmp_path))
+    assert ("tl.dot", "float16", COMPILED) in files.read("3.9", "cuda:90", tmp_path)
+    assert set(files.probes(tmp_path)) == {"tl.exp", "tl.dot", "tl.extra.cuda.smid"}
+
+
+def test_check_writes_nothing_and_says_what_would_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (files.FOLDER / "3.9/cuda-90.tsv").read_bytes()
+    for outcome, code in ((REFUSED, 1), (PASS, 0)):
+        write_runs(tmp_path / "run.jsonl", [run(seen(outcome), of=HEADER)])
+        assert main(["update", "--check", str(tmp_path / "run.jsonl")]) == code
+    printed = capsys.readouterr().out
+    assert printed == "3.9 cuda:90 tl.exp float32 compiled: pass -> compile_error\nnothing changed\n"
+    assert (files.FOLDER / "3.9/cuda-90.tsv").read_bytes() == before
+
+
+def test_nothing_to_record_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_runs(tmp_path / "run.jsonl", [run(seen(), of=HEADER)])
+    assert main(["update", "--target", "cuda:70", str(tmp_path / "run.jsonl")]) == 2
+    assert "no probe was run on cuda:70; nothing to record" in capsys.readouterr().err
 
 
 def test_a_probe_that_is_no_more_leaves_the_baseline() -> None:
