@@ -47,6 +47,7 @@ def find_tile(ends_ptr, tile, n_groups, M, GROUPS: tl.constexpr, BLOCK_M: tl.con
     tiles = (ends - starts + BLOCK_M - 1) // BLOCK_M
     tiles_to_here = tl.cumsum(tiles, axis=0)
     group = tl.sum((tiles_to_here <= tile).to(tl.int32), axis=0)
+    # A block in registers has no index: what belongs to one group is picked out by a mask and a sum.
     mine = groups == group
     first_tile = tl.sum(tl.where(mine, tiles_to_here - tiles, 0), axis=0)
     end = tl.sum(tl.where(mine, ends, 0), axis=0)

@@ -61,7 +61,10 @@ def long_layer_norm_kernel(
 ):  # fmt: skip
     """Each program takes one row, BLOCK_N columns at a time.
 
-    The moments of the blocks are joined pairwise (Chan, Golub and LeVeque, 1983): E[x²] - mean² would cancel.
+    The moments of what was read, of a columns, and of the next block, of b, are joined (Chan, Golub and LeVeque, 1983),
+    since E[x²] - mean² would cancel. With δ the difference of their means and M₂ a sum of squared deviations,
+
+        mean = mean_a + δ · b / (a + b),  M₂ = M₂_a + M₂_b + δ² · a · b / (a + b)
     """
     row = tl.program_id(0).to(tl.int64)
     x_ptr += row * stride_xm

@@ -1,4 +1,13 @@
-"""Vector addition: out = x + y. The smallest kernel that has everything: a grid, offsets, a mask."""
+"""Vector addition: out = x + y. The smallest kernel that has everything: a grid, offsets, a mask.
+
+A kernel is written for one *program*, which works on a block of elements at once; the grid says how many programs there
+are, and `program_id` which of them this is. A pointer plus a block of offsets is a block of pointers. What is
+`tl.constexpr` is known when the kernel is compiled: shapes of blocks must be, and are powers of two. How many threads
+share a program's block is not written anywhere: `num_warps` is an option of the launch.
+
+As in every file here there are three layers: the kernel, a launch that neither allocates nor checks, and the operator
+that people call. What comes after is for the harness: inputs to try it with, and what they should give.
+"""
 
 import torch
 import triton
@@ -34,6 +43,7 @@ def launch_add(x, y, out, blocks):
     """Add into a given `out`: no allocation and no checks, so that this is what is timed."""
     n = out.numel()
     if n:  # a grid of no programs is an error on some devices
+        # kernel[grid](arguments): tensors become pointers; `blocks` holds BLOCK_SIZE and the option num_warps.
         add_kernel[(cdiv(n, blocks["BLOCK_SIZE"]),)](x, y, out, n, **blocks)
 
 
