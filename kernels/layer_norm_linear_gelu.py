@@ -21,7 +21,7 @@ from portability.kernels.checks import (
     once_per_layout,
     rows_of,
 )
-from portability.kernels.elementwise import gelu
+from portability.kernels.elementwise import gelu, launch_elementwise
 from portability.kernels.layer_norm import layer_norm
 from portability.kernels.linear import linear
 from portability.kernels.operations import activate
@@ -124,6 +124,12 @@ def layer_norm_then_linear_then_gelu(x, gamma, beta, weight, bias, eps=1e-5, blo
     return gelu(linear(layer_norm(x, gamma, beta, eps), weight, bias))
 
 
+def launch_layer_norm_then_linear_then_gelu(x, gamma, beta, weight, bias, eps, y, _blocks):
+    """Write the same into `y`, by three launches; what passes between them is allocated, as it is without fusing."""
+    z = linear(layer_norm(x, gamma, beta, eps), weight, bias)
+    launch_elementwise("gelu", z, None, y, blocks_for("elementwise_gelu", y))
+
+
 def _reference(x, gamma, beta, weight, bias, eps):
     normalised = torch.nn.functional.layer_norm(x, x.shape[-1:], gamma, beta, eps)
     return torch.nn.functional.gelu(torch.nn.functional.linear(normalised, weight, bias))
@@ -186,5 +192,7 @@ CASES = [
             "num_stages": (2, 3, 4),
         },
     ),
-    _case("layer_norm_then_linear_then_gelu", layer_norm_then_linear_then_gelu, None),
+    _case(
+        "layer_norm_then_linear_then_gelu", layer_norm_then_linear_then_gelu, launch_layer_norm_then_linear_then_gelu
+    ),
 ]  # fmt: skip
