@@ -23,7 +23,7 @@ FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.f
 # Operand dtype -> dtype of the result. A float8 result would lose what the accumulator has.
 RESULT = {**{d: d for d in (*FLOATS, torch.float64)}, torch.int8: torch.int32, **dict.fromkeys(FLOAT8, torch.bfloat16)}
 ACCUMULATOR = {torch.int8: tl.int32, torch.float64: tl.float64}  # of the others, float32
-FEW_ROWS = 128  # up to which there are a row or two of tiles, and K is what can be divided
+FEW_ROWS = 64  # up to which one row of tiles holds them all, and K is what can be divided
 LONG = 8192  # a K from which parts take longer to sum than to write and add
 # How float32 operands are multiplied. "tf32" and the products of several bfloat16 are faster, and not on every target.
 PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
