@@ -194,6 +194,7 @@ def cross_entropy_backward(
     check_device("cross_entropy_backward", logits=logits, dloss=dloss, lse=lse)
     check_dtype("cross_entropy_backward", (torch.float32,), dloss=dloss, lse=lse)
     check_shape("cross_entropy_backward", dloss=(dloss, target.shape), lse=(lse, target.shape))
+    check_contiguous("cross_entropy_backward", dloss=dloss, lse=lse)
     dlogits = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
     blocks = blocks or blocks_for("cross_entropy_backward", logits)
     launch_cross_entropy_backward(dloss, logits, target, lse, ignore_index, label_smoothing, dlogits, blocks)

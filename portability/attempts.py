@@ -168,11 +168,12 @@ def _place(a: Sequence[Any], b: Sequence[Any]) -> str:
     """Name the first element in which two executions differ."""
     import torch
 
+    from portability.memory import bits
+
     for i, (x, y) in enumerate(zip(a, b, strict=True)):
         if not x.numel() or not x.ndim:
             continue
-        bits, others = (t.detach().cpu().contiguous().view(torch.uint8) for t in (x, y))
-        differing = (bits != others).reshape(-1, x.element_size()).any(-1)
+        differing = (bits(x) != bits(y)).reshape(-1, x.element_size()).any(-1)
         if bool(differing.any()):
             at = torch.unravel_index(torch.nonzero(differing)[0, 0], x.shape)
             return f"output {i}[{', '.join(str(int(n)) for n in at)}]"

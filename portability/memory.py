@@ -130,8 +130,11 @@ def fill(tensor: torch.Tensor, values: torch.Tensor | None = None) -> None:
 
 def unchanged(before: torch.Tensor, after: torch.Tensor) -> bool:
     """Return whether two tensors of one shape and dtype hold the same bits."""
-    return torch.equal(_bits(before), _bits(after))
+    return torch.equal(bits(before), bits(after))
 
 
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the bytes of a tensor's elements in order, on the CPU."""
+    flat = tensor.detach().cpu().contiguous()
+    # One element may have any stride and still be called contiguous.
+    return flat.as_strided((flat.numel(),), (1,)).view(torch.uint8)
