@@ -55,7 +55,7 @@ def _owner(target: str, adapters: Mapping[str, Backend]) -> Backend:
         if target in adapter.targets:
             return adapter
     for adapter in adapters.values():  # an architecture in no list, which has its family's facts
-        if target.partition(":")[0] in {t.partition(":")[0] for t in adapter.targets} and adapter.families_of(target):
+        if any(target in members for members in adapter.families.values()):
             return adapter
     known = [t for a in adapters.values() for t in a.targets]
     raise ValueError(f"no target {target!r}; {nearest(target, known)}")

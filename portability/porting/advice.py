@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from portability.checks.model import Fault
 from portability.model import Outcome
 
-SMALLER = "smaller tiles or fewer stages: blocks, and no change to the kernel"
+SMALLER = "smaller tiles or fewer stages"
 # Searched in order in the first lines of a detail.
 MESSAGES: Sequence[tuple[re.Pattern[str], str]] = tuple(
     (re.compile(pattern, re.IGNORECASE), advice)
     for pattern, advice in (
+        (r"warps of \d+ are \d+ threads|out of resource: threads", "fewer warps: a warp may be wider here"),
         (r"shared memory|shared data|tensor memory|ub overflow|cbuf overflow|cc overflow|LDS", SMALLER),
-        (r"warps of \d+ are \d+ threads", "fewer warps: a warp is wider here"),
         (r"grid \(.*axis [12]", "put the long axis first in the grid, or give a program more of it"),
         (r"grid \(.*programs, at most|along x, at most", "larger blocks, or a loop in the program over several"),
         (r"no programs, which this target refuses", "return before the launch where there is nothing to do"),
@@ -48,8 +48,10 @@ RULES: Mapping[str, str] = {
     "TP102": "check that inputs share a device, not which kind it is",
     "TP103": "ask `triton.runtime.driver.active` or the input's device module",
 }
-# Rules whose finding stops a kernel on the target that it names, though no compiler sees the wrapper's line.
-STOPPING = frozenset({*RULES, "TP104", "TP105", "TP106", "TP107", "TP201"})
+# Rules whose finding stops a wrapper on the target that it names, though no compiler sees the line; and those that say
+# why a compiler refuses, where one did.
+STOPPING = frozenset(RULES)
+EXPLAINING = frozenset({"TP104", "TP105", "TP106", "TP107"})
 
 
 def advise(outcome: Outcome, detail: str) -> str:
@@ -64,7 +66,14 @@ def advise(outcome: Outcome, detail: str) -> str:
     return ""
 
 
-def change(fault: Fault) -> str:
+def changes(lint: Iterable[Fault], failing: bool) -> Iterator[str]:
+    """Yield the static findings that are changes to be made; `failing`: something did not compile, or nothing could."""
+    for fault in lint:
+        if not fault.everywhere and fault.code in (STOPPING | EXPLAINING if failing else STOPPING):
+            yield _change(fault)
+
+
+def _change(fault: Fault) -> str:
     """Return a static finding as a change to be made, with its line."""
     place = f"{fault.line}: " if fault.line else ""
     advice = RULES.get(fault.code, "")

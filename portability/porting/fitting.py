@@ -172,7 +172,7 @@ def _alike(trials: Iterable[Trial]) -> bool:
 def _change(attempt: Attempt) -> str:
     place = f"{attempt.line}: " if attempt.line else ""
     said = f": {attempt.advice}" if attempt.advice and attempt.advice != advice.SMALLER else ""
-    return f"{place}{attempt.dtype}: {attempt.detail or attempt.outcome}{said}"
+    return f"{place}{attempt.dtype}: {(attempt.detail or str(attempt.outcome)).rstrip('.')}{said}"
 
 
 def _words(observation: Observation | None) -> str:

@@ -65,7 +65,7 @@ def _report(found: FileReport, source: Target, destination: Target, needs: list[
         silent=tuple(f for f in differing if f.code not in EMULATED and (f not in known or f.code in DECIDED)),
         file=found.path,
     )  # fmt: skip
-    return _judged(report, [f for f in failures if f not in known])
+    return _judged(report, failures, known)
 
 
 def _concerns(fault: Fault, target: str) -> bool:
@@ -85,9 +85,9 @@ def _attempts(found: FileReport, failures: list[Fault], known: set[Fault], desti
         )  # fmt: skip
 
 
-def _judged(report: Report, failures: list[Fault]) -> Report:
-    stopping = [f for f in report.lint if f.code in advice.STOPPING and not f.everywhere]
-    changes = [_change(f) for f in failures] + [advice.change(f) for f in stopping]
+def _judged(report: Report, failures: list[Fault], known: set[Fault]) -> Report:
+    failing = bool(failures) or report.destination.evidence is Evidence.NONE
+    changes = [*(_change(f, f in known) for f in failures), *advice.changes(report.lint, failing)]
     if changes:
         return replace(report, verdict=Verdict.CHANGES, changes=tuple(dict.fromkeys(changes)))
     if report.destination.evidence is Evidence.NONE:
@@ -97,9 +97,10 @@ def _judged(report: Report, failures: list[Fault]) -> Report:
     return replace(report, verdict=Verdict.AS_IT_IS, notes=(*report.notes, note))
 
 
-def _change(fault: Fault) -> str:
+def _change(fault: Fault, both: bool) -> str:
     place, said = (
         (f"{fault.line}: " if fault.line else ""),
         advice.advise(fault.outcome or Outcome.WRONG, fault.message),
     )
-    return f"{place}{fault.code}: {fault.message.splitlines()[0]}{f': {said}' if said else ''}"
+    first = fault.message.splitlines()[0].rstrip(".")
+    return f"{place}{fault.code}: {first}{', on the source too' if both else ''}{f': {said}' if said else ''}"

@@ -129,9 +129,9 @@ def _failed(alike: Sequence[Attempt]) -> Iterator[str]:
 
 def _special(report: Report) -> Iterator[str]:
     if report.names:
-        refused = [f for f in report.missing if f.code == "name-refused"]
-        count = f"{len(report.names) - len(refused)} of the {len(report.names)} names of the language that it uses"
-        yield f"{count} are there: {', '.join(report.names)}" if not refused else f"{count} are there; these are not:"
+        yield f"names of the language that it uses: {', '.join(report.names)}"
+    if not report.missing:
+        yield "none of them, and no product or atomic, is refused or emulated there and not here"
     yield from _few([_fault(f) for f in report.missing])
     yield from _few([f"layout: {line}" for line in report.layouts])
     yield from _few([f"differs silently: {_fault(f)}" for f in report.silent])
@@ -157,8 +157,10 @@ def _choices(choices: Sequence[Choice]) -> Iterator[str]:
             yield f"{choice.dtypes[0]}: {counts}; {choice.found}"
         for i, ranked in enumerate(choice.ranked, 1):
             time = f"{ranked.median:.4g} ms, " if ranked.median is not None else ""
-            needs = f"{ranked.registers} registers, {ranked.shared} B shared, occupancy {ranked.occupancy:.0%}"
-            yield f"  {i}. {blocks(ranked.blocks)}: {time}{needs}{', ' + ranked.matrix if ranked.matrix else ''}"
+            needs = [f"{ranked.registers} registers"] if ranked.registers else []
+            needs += [f"{ranked.shared} B shared", *([f"occupancy {ranked.occupancy:.0%}"] if ranked.occupancy else [])]
+            said = ", ".join([*needs, *([ranked.matrix] if ranked.matrix else [])])
+            yield f"  {i}. {blocks(ranked.blocks)}: {time}{said}"
         if choice.interpreted:
             yield f"the interpreter, with {blocks(choice.blocks) or 'the best of them'}: {choice.interpreted}"
         if choice.why:

@@ -63,12 +63,10 @@ def _target(harness: Harness, name: str) -> Target | None:
     for target in sorted(listed, key=lambda t: t.environment not in ("default", t.backend)):
         return target
     for adapter in harness.adapters.values():
-        families = (
-            adapter.families_of(name)
-            if name.partition(":")[0] in {t.partition(":")[0] for t in adapter.targets}
-            else []
-        )
-        relatives = [t for t in harness.catalogue.targets if set(adapter.families_of(t.id)) & set(families)]
+        if not any(name in members for members in adapter.families.values()):
+            continue
+        families = set(adapter.families_of(name))
+        relatives = [t for t in harness.catalogue.targets if set(adapter.families_of(t.id)) & families]
         if relatives:
             best = max(relatives, key=lambda t: not t.evidence.executes)
             return replace(best, id=name, title=adapter.titles.get(name, ""))
@@ -236,13 +234,12 @@ class _Move:
     def _special(self, report: Report) -> Report:
         source, destination = self.source, self.destination
         self.say(f"{self.case.name}: names, layouts and silent differences")
-        refused = (
-            list(special.refused_names(self.harness, self.names, source, destination)) if self.request.names else []
-        )
+        dtypes = list(dict.fromkeys(a.dtype for a in report.attempts if a.claimed))
+        asked = self.names if self.request.names else ()
+        refused = list(special.special_names(self.harness, asked, dtypes, source, destination))
         compared = special.compared(self.pairs, source, destination)
-        dtypes = [a.dtype for a in report.attempts if a.claimed]
         silent = [f for f in compared if f.code not in special.EMULATED]
-        silent += special.silent(self.pairs, list(dict.fromkeys(dtypes)), source, destination)
+        silent += special.silent(self.pairs, dtypes, source, destination)
         file = self.root / self.case.file if (self.root / self.case.file).is_file() else _bundled(self.case.file)
         return replace(
             report,
@@ -281,9 +278,10 @@ def _changes(report: Report) -> Iterator[str]:
             yield choice.why
     if report.attempts and not any(a.claimed for a in report.attempts):
         yield f"no dtype that it has is claimed on {report.destination.id}: {', '.join(report.unclaimed)}"
-    for fault in report.lint:
-        if fault.code in advice.STOPPING and not fault.everywhere:
-            yield advice.change(fault)
+    counted = [a for a in report.attempts if a.claimed]
+    if counted and all(a.fails_on_both for a in counted):
+        yield f"{counted[0].line or report.file}: {counted[0].detail}, on the source too"
+    yield from advice.changes(report.lint, any(not a.moves for a in counted))
 
 
 def write(report: Report, harness: Harness) -> Report:

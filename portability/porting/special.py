@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portability.backend import Backend, Limits
+from portability.baselines.answers import Answer, Refusal, UnknownNameError, look_up, newest_of
 from portability.checks import differences
 from portability.checks.model import Fault, Made, Seen
 from portability.facts import Facts
@@ -51,24 +52,63 @@ class Pair:
 # ------------------------------------------------------------------------------------------------------- names
 
 
-def refused_names(harness: Harness, names: Sequence[str], source: End, destination: End) -> Iterator[Fault]:
-    """Yield the names that the destination refuses in every probe that is about them, and the source does not."""
-    if destination.target.evidence is Evidence.NONE:
+def special_names(
+    harness: Harness, names: Sequence[str], dtypes: Sequence[str], source: End, destination: End
+) -> Iterator[Fault]:
+    """Yield the names that the destination refuses or emulates, and the source does not.
+
+    The recorded baselines of both targets say it; of a target without one, the probes about a name are tried.
+    """
+    recorded = newest_of()
+    if {source.target.id, destination.target.id} <= set(recorded):
+        for name in names:
+            yield from _recorded(name, dtypes, source.target.id, destination.target.id)
+    elif destination.target.evidence is not Evidence.NONE:
+        for name in names:
+            yield from _tried(harness, name, source, destination)
+
+
+def _recorded(name: str, dtypes: Sequence[str], source: str, destination: str) -> Iterator[Fault]:
+    """What the baselines say of one name at the kernel's dtypes, each refusal once."""
+    try:
+        answer = look_up(name, targets=(source, destination))
+    except UnknownNameError:
         return
-    for name in names:
-        probes = _probes(harness, name, destination)
-        found = [(p, harness.run(_cell(p, destination))) for p in probes]
-        if not found or any(o.outcome is Outcome.PASS for _, o in found):
+    here, there = (_by_label(answer, target) for target in (source, destination))
+    said: dict[str, list[str]] = {}
+    for label, found in there.items():
+        dtype = label.rpartition(" ")[2]
+        if dtype not in dtypes or isinstance(here.get(label), Refusal):
             continue
-        probe, observation = found[0]
-        if source.target.evidence is not Evidence.NONE:
-            here = harness.run(_cell(probe, source)).outcome
-            if here is not Outcome.PASS:
-                continue  # refused on both: no matter of moving
-        first = (observation.detail.splitlines() or [str(observation.outcome)])[0]
-        yield Fault(
-            "name-refused", f"{name}: {first}", Seen.COMPILED, "", (destination.target.id,), observation.outcome
-        )
+        if isinstance(found, Refusal):
+            instead = f"; use {found.instead}" if found.instead else ""
+            said.setdefault(f"{found.outcome}: {found.error}{instead}", []).append(label)
+        elif found == "emulated" and here.get(label) != found:
+            said.setdefault("", []).append(label)
+    for words, labels in said.items():
+        code, what = ("name-refused", words) if words else ("name-emulated", "there is no instruction for it")
+        yield Fault(code, f"{name} at {', '.join(labels)}: {what}", Seen.COMPILED, "", (destination,))
+
+
+def _by_label(answer: Answer, target: str) -> dict[str, str | Refusal]:
+    """What one target says at each dtype, by its strongest evidence: native, emulated or "", or why it refuses."""
+    found: dict[str, str | Refusal] = {}
+    for row in answer.rows:
+        if row.target == target:
+            found = {**row.works, **row.refused, **found}
+    return found
+
+
+def _tried(harness: Harness, name: str, source: End, destination: End) -> Iterator[Fault]:
+    """Try the probes about a name; it is refused where none of them passes there, and one does on the source."""
+    found = [(p, harness.run(_cell(p, destination))) for p in _probes(harness, name, destination)]
+    if not found or any(o.outcome is Outcome.PASS for _, o in found):
+        return
+    probe, observation = found[0]
+    if source.target.evidence is not Evidence.NONE and harness.run(_cell(probe, source)).outcome is not Outcome.PASS:
+        return
+    first = (observation.detail.splitlines() or [str(observation.outcome)])[0]
+    yield Fault("name-refused", f"{name}: {first}", Seen.COMPILED, "", (destination.target.id,))
 
 
 def _probes(harness: Harness, name: str, end: End) -> list[CaseInfo]:
@@ -141,11 +181,25 @@ def silent(pairs: Sequence[Pair], dtypes: Sequence[str], source: End, destinatio
     yield from (_fault(c, m, there) for c, m in _float8(dtypes, destination))
     yield from (_fault("denormals", m, there) for m in _denormals(pairs, source, destination))
     yield from (_fault("warp-width", m, there) for m in _warps(pairs, source, destination))
+    yield from (_fault("grid", m, there) for m in _grids(source, destination))
     yield from (_fault("num-stages", m, there) for m in _stages(pairs, source, destination))
 
 
 def _fault(code: str, message: str, targets: tuple[str, ...]) -> Fault:
     return Fault(code, message, Seen.ASSEMBLY, "", targets)
+
+
+def _grids(source: End, destination: End) -> Iterator[str]:
+    """What a grid may be, where that is less: a size of the data that no sample has may still go past it."""
+    ours, theirs, there = source.limits, destination.limits, destination.target.id
+    if theirs.grid_total is not None and (ours.grid_total is None or theirs.grid_total < ours.grid_total):
+        yield f"at most {theirs.grid_total:,} programs in all on {there}: larger blocks, or a loop, for larger sizes"
+    smaller = [a for a, (here, most) in enumerate(zip(ours.grid, theirs.grid, strict=True)) if most < here]
+    for axis in smaller:
+        here = f"{ours.grid[axis]:,} on {source.target.id}"
+        yield f"at most {theirs.grid[axis]:,} programs along axis {axis} on {there}, {here}"
+    if not theirs.grid_empty and ours.grid_empty:
+        yield f"a grid of no programs is refused on {there}: return before the launch"
 
 
 def _float8(dtypes: Sequence[str], destination: End) -> Iterator[tuple[str, str]]:
@@ -187,7 +241,7 @@ def _stages(pairs: Sequence[Pair], source: End, destination: End) -> Iterator[st
     if ours != theirs and theirs and staged:
         yield f"num_stages: on {source.target.id} {ours or 'as Triton has it'}; on {destination.target.id} {theirs}"
     said: dict[str, list[str]] = {}
-    for pair in pairs:
+    for pair in pairs if source.limits.shared_memory and destination.limits.shared_memory else ():
         for a, b in zip(pair.source, pair.destination, strict=False):
             if a.shared != b.shared and a.stages > 1:
                 here, there = (

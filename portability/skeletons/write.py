@@ -25,7 +25,7 @@ class Skeleton:
     matrix: tuple[Path, str] | None  # its path and whole new text, where it must name the new module
 
     def write(self) -> Iterator[Path]:
-        """Write and yield each file, matrix.toml last. Raises `FileExistsError` for one there, before any is written."""
+        """Write and yield each file, matrix.toml last; none where one is there: that raises `FileExistsError`."""
         for path in self.files:
             if path.exists():
                 raise FileExistsError(f"{path}: is there already, and nothing is overwritten; take another name")
