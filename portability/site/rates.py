@@ -37,6 +37,7 @@ class Point:
     tflops: float | None
     ceiling: float | None  # in `unit`
     unit: str  # of the ceiling that bounds it
+    torch: float | None = None  # the rate of torch's own on the same buffers, as a fraction of this one
 
     @property
     def intensity(self) -> float:
@@ -66,6 +67,7 @@ def _point(site: Site, entry: Entry, t: Timing) -> Point:
         tflops=t.tflops if _positive(t.tflops) else None,
         ceiling=float(said["value"]) if said else None,
         unit=said["unit"] if said else "GB/s",
+        torch=t.median / t.torch_median if _positive(t.torch_median) else None,
     )
 
 
@@ -86,7 +88,10 @@ def rates(site: Site) -> Iterator[Chart]:
     figure = _panels([(kernel, by_kernel[kernel]) for kernel in kernels])
     left_out = len(several) - len(kernels)
     more = f" {left_out} {'kernel' if left_out == 1 else 'kernels'} with fewer sizes left out." if left_out else ""
-    caption = f"Over the bytes that a launch moves. Dashed: the ceiling measured on that device in the same run.{more}"
+    caption = (
+        "Over the bytes that a launch moves. Dashed: the ceiling measured on that device in the same run. Dotted: "
+        f"torch's own on the same buffers.{more}"
+    )
     yield "Rate over size", caption, figure
 
 
@@ -111,7 +116,10 @@ def _rate_panel(axes: Axes, kernel: str, points: Sequence[Point], colours: Mappi
     for series in dict.fromkeys(p.series for p in points):
         colour, marker = colours[series]
         here = sorted((p for p in points if p.series == series), key=lambda p: p.bytes)
-        rate = [(p.bytes, p.tflops if operations else p.gbps) for p in here if not operations or p.tflops]
+        here = [p for p in here if not operations or p.tflops]
+        rate = [(p.bytes, p.tflops if operations else p.gbps) for p in here]
+        theirs = [(x, (y or 0.0) * p.torch) for p, (x, y) in zip(here, rate, strict=True) if p.torch]
+        axes.plot([x for x, _ in theirs], [y for _, y in theirs], color=colour, linestyle=":", linewidth=1.3)
         axes.plot(
             [x for x, _ in rate],
             [y or 0.0 for _, y in rate],
