@@ -2,7 +2,8 @@
 
     python benchmarks/resources.py convolution_range convolution_static_range --sample 1x64x64-taps8
 
-Registers are those of a thread, spills are bytes, occupancy is the share of its warps that a compute unit can hold.
+Registers are those of a thread, spills are bytes, occupancy is the share of its warps that a compute unit can hold,
+matrix is the matrix instruction of a product, or "scalar" without one.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from tabulate import tabulate
 from portability.catalogue import Selection, blocks_of, check
 from portability.harness import Harness
 from portability.matrix import Matrix, read_matrix
-from portability.model import CaseInfo, Cell, Evidence, Observation, Resources, Target
+from portability.model import CaseInfo, Cell, Evidence, Observation, Target
 from portability.plugin import find_matrix
 from portability.pool import temporary_folder
+
+WORDS = ("registers", "spills", "occupancy", "matrix")
 
 
 def main() -> int:
@@ -35,16 +38,12 @@ def main() -> int:
             check(asked, harness.catalogue, harness.adapters)
             cases = [harness.catalogue.case(k) for k in args.kernel]
             targets = [t for t in harness.catalogue.targets if t.evidence is Evidence.COMPILED]
-            rows = [
-                [t.id, *(word for c in cases for word in _words(_compiled(harness, c, t, args.dtype, args.sample)))]
-                for t in targets
-            ]
+            found = [[_words(_compiled(harness, c, t, args.dtype, args.sample)) for c in cases] for t in targets]
         finally:
             harness.close()
-    heads = [
-        "target",
-        *(f"{kernel}: {what}" for kernel in args.kernel for what in ("registers", "spills", "occupancy")),
-    ]
+    shown = [what for what in WORDS if any(what in words for row in found for words in row)]
+    heads = ["target", *(f"{kernel}: {what}" for kernel in args.kernel for what in shown)]
+    rows = [[t.id, *(words.get(w, "-") for words in row for w in shown)] for t, row in zip(targets, found, strict=True)]
     print(tabulate(rows, headers=heads, tablefmt=args.format))
     return 0
 
@@ -56,12 +55,13 @@ def _compiled(harness: Harness, case: CaseInfo, target: Target, dtype: str, samp
     return harness.run_with(cell, target, blocks, source)
 
 
-def _words(observation: Observation) -> tuple[str, str, str]:
+def _words(observation: Observation) -> dict[str, str]:
     if observation.outcome != "pass":
-        return str(observation.outcome), "-", "-"
-    worst: Resources = max(observation.resources, key=lambda r: r.registers or 0)
-    occupancy = "-" if worst.occupancy is None else f"{worst.occupancy:.0%}"
-    return str(worst.registers), str(worst.spills or 0), occupancy
+        return {"registers": str(observation.outcome)}
+    worst = max(observation.resources, key=lambda r: r.registers or 0)
+    words = {"registers": str(worst.registers), "spills": str(worst.spills or 0), "matrix": worst.matrix}
+    words["occupancy"] = "" if worst.occupancy is None else f"{worst.occupancy:.0%}"
+    return {what: word for what, word in words.items() if word}
 
 
 if __name__ == "__main__":
