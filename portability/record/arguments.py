@@ -202,7 +202,8 @@ def _made_constexpr(data: Any, made: Callable[[Any], Any]) -> Any:
 def _made_descriptor(data: Mapping[str, Any], made: Callable[[Any], Any]) -> Any:
     from triton.tools.tensor_descriptor import TensorDescriptor
 
-    return TensorDescriptor(**{**data, "base": made(data["base"])})
+    base = {"tensor": {**data["base"]["tensor"], "whole": True}}
+    return TensorDescriptor(**{**data, "base": made(base)})
 
 
 def _attribute(module: str, qualified: str) -> Any:

@@ -63,14 +63,19 @@ def _drawn(draw: Draw, given: Sequence[Mapping[str, Any]]) -> tuple[torch.Tensor
 
 
 def _view(storage: torch.Tensor, data: Mapping[str, Any]) -> Any:
-    """Return a tensor that lies in its storage as the recorded one did."""
+    """Return an argument that begins in its storage where the recorded one did, and reaches to the storage's end.
+
+    A program may hand over a part of a tensor and mean all of it: only what leaves the storage is surely a fault.
+    """
     import triton
 
     dtype = dtype_of(data["dtype"])
-    if not isinstance(dtype, torch.dtype):  # Triton's own name: the tensor was reinterpreted
-        return triton.reinterpret(storage.as_strided(data["shape"], data["strides"], data.get("at", 0)), dtype)
-    typed = storage if storage.dtype == dtype else storage.view(dtype)
-    return typed.as_strided(data["shape"], data["strides"], typed.storage_offset() + data.get("at", 0))
+    reinterpreted = not isinstance(dtype, torch.dtype)  # Triton's own name of a dtype
+    typed = storage if reinterpreted or storage.dtype == dtype else storage.view(dtype)
+    rest = typed[data.get("at", 0) :]
+    if data.get("whole"):  # of a descriptor, whose shape counts
+        rest = rest.as_strided(data["shape"], data["strides"], rest.storage_offset())
+    return triton.reinterpret(rest, dtype) if reinterpreted else rest
 
 
 def _stored(name: str) -> torch.dtype:

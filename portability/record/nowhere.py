@@ -8,6 +8,7 @@ Comparisons of values hold, so that a test goes on to its next launch: that it p
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from portability.launch import compile_only, driven, private_tuning
 from portability.record import inductor
 from portability.record.inductor import variables
 
+TIMES = itertools.count()  # a recording finds no kernel specialised that an earlier one in this process stood for
 FUSION = "TRITON_DEFAULT_FP_FUSION"
 
 
@@ -38,7 +40,7 @@ def into_nothing(target: str) -> Iterator[None]:
     adapter = adapter_of(target)
     limits = adapter.limits_of(target)
     with (
-        driven(adapter.gpu_target(target), limits, limits.units or UNITS, kind="record"),
+        driven(adapter.gpu_target(target), limits, limits.units or UNITS, kind=f"record {next(TIMES)}"),
         _uncompiled(),
         _equal(),
         variables({FUSION: os.environ.get(FUSION, "1")}),  # Triton 3.9 warns where nobody chooses; as runners do

@@ -1,0 +1,81 @@
+"""Kernels whose launches are recorded and compiled again."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, NamedTuple
+
+import triton
+import triton.language as tl
+
+FACTOR = tl.constexpr(3)
+
+
+class Kind(enum.Enum):
+    """A member that a kernel may be given."""
+
+    SUM = 1
+
+
+class Pair(NamedTuple):
+    """Two arguments in one."""
+
+    x: Any
+    n: int
+
+
+@triton.jit
+def tripled(x):  # type: ignore[no-untyped-def]
+    """A helper, and what it takes from around it."""
+    return x * FACTOR
+
+
+@triton.jit
+def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """y = 3 x."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tripled(tl.load(x_ptr + i, mask=i < n)), mask=i < n)
+
+
+@triton.autotune([triton.Config({"BLOCK": b}, num_warps=w) for b, w in ((128, 4), (256, 32))], key=["n"])
+@triton.heuristics({"EVEN": lambda given: given["n"] % given["BLOCK"] == 0})
+@triton.jit
+def tuned(x_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):  # type: ignore[no-untyped-def]
+    """x = 1."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if EVEN:
+        tl.store(x_ptr + i, 1.0)
+    else:
+        tl.store(x_ptr + i, 1.0, mask=i < n)
+
+
+@triton.jit
+def unmasked(x_ptr, y_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Reads and writes past the end."""
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i))
+
+
+@triton.jit
+def gathered(x_ptr, index_ptr, y_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """y = x[index]."""
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + tl.load(index_ptr + i)))
+
+
+@triton.jit
+def refused(x_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """No target compiles it."""
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.no_such_function(i))
+
+
+def made_within(factor: tl.constexpr) -> Any:
+    """Return a kernel that no module holds."""
+
+    @triton.jit
+    def local(x_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+        i = tl.arange(0, BLOCK)
+        tl.store(x_ptr + i, tripled(i) * factor, mask=i < n)
+
+    return local

@@ -1,0 +1,244 @@
+"""What is found when recorded launches are compiled for other targets, or interpreted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import triton.language as tl
+
+from portability.backend import discover
+from portability.model import Evidence, Observation, Outcome, Target
+from portability.record.cases import Launched, infos, launched, small
+from portability.record.model import Call, Recording
+from portability.record.replay import Replay
+from portability.run import Options
+from tests.engine import recorded_kernels as kernels
+from tests.engine.conftest import Project
+from tests.engine.test_record import recorded, scaled
+
+TARGETS = {
+    "cuda:90": Target("cuda:90", "cuda", evidence=Evidence.COMPILED),
+    "hip:gfx942": Target("hip:gfx942", "rocm", evidence=Evidence.COMPILED),
+    "interpreter": Target("interpreter", "interpreter", evidence=Evidence.INTERPRETED),
+}
+
+
+def launches(program: Callable[[], Any]) -> list[Launched]:
+    """Return what is to be compiled of a program's launches."""
+    return launched(recorded(program))
+
+
+def observe(launch: Launched, target: str, configs: int = 1) -> Observation:
+    """Return what becomes of a launch on a target."""
+    here = TARGETS[target]
+    replay = Replay(launch.calls, discover()[here.backend], here, configs)
+    return replay.observe(launch.cell(here), Options(timing=False))
+
+
+def tuned() -> None:
+    """Launch what has a configuration of 32 warps, which AMD's wave64 refuses."""
+    kernels.tuned[(1,)](torch.empty(128, device="cuda"), 128)
+
+
+# ---------------------------------------------------------------------------------------------------- compiled
+
+
+@pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
+def test_a_launch_compiles_as_it_was_specialised(target: str) -> None:
+    """What was recorded for one target compiles for each."""
+    (launch,) = launches(scaled)
+    seen = observe(launch, target)
+    assert (seen.outcome, seen.evidence, seen.binaries) == (Outcome.PASS, Evidence.COMPILED, 1)
+
+
+def test_too_many_threads_are_refused_as_the_device_would() -> None:
+    """With what the binary needs, at the kernel."""
+    (launch,) = launches(lambda: scaled(num_warps=32))
+    seen = observe(launch, "hip:gfx942")
+    assert seen.outcome is Outcome.OUT_OF_RESOURCES
+    assert "recorded_kernels.py" in seen.line
+    assert seen.resources
+
+
+def test_a_compile_error_is_told_with_the_kernels_line() -> None:
+    """The line that is refused, and not that of the kernel."""
+    (launch,) = launches(lambda: kernels.refused[(1,)](torch.empty(64, device="cuda"), BLOCK=64))
+    seen = observe(launch, "cuda:90")
+    assert seen.outcome is Outcome.COMPILE_ERROR
+    number = int(seen.line.rpartition(":")[2])
+    assert "no_such_function" in Path(kernels.__file__).read_text().splitlines()[number - 1]
+
+
+def test_a_tuned_launch_works_where_one_configuration_does() -> None:
+    """As on a device, whose tuner drops the others."""
+    (launch,) = launches(tuned)
+    assert observe(launch, "hip:gfx942").outcome is Outcome.PASS
+
+
+def test_every_configuration_is_tried_where_that_is_asked() -> None:
+    """Those that a tuner would drop are told as warnings."""
+    (launch,) = launches(tuned)
+    seen = observe(launch, "hip:gfx942", configs=0)
+    assert seen.outcome is Outcome.PASS
+    assert [w.code for w in seen.warnings] == ["config-fails"]
+
+
+def test_a_tuned_launch_fails_where_no_configuration_works() -> None:
+    """There is nothing left to take."""
+    (launch,) = launches(tuned)
+    wide = dataclasses.replace(launch, calls=tuple(c for c in launch.calls if c.options["num_warps"] == 32))
+    assert observe(wide, "hip:gfx942").outcome is Outcome.OUT_OF_RESOURCES
+
+
+def test_the_largest_grid_is_judged() -> None:
+    """What a target refuses, it refuses there."""
+    x = torch.empty(64)
+    (launch,) = launches(lambda: [kernels.scale[(1, n)](x, x, 64, BLOCK=64) for n in (1, 70000)])
+    seen = observe(launch, "cuda:90")
+    assert seen.outcome is Outcome.OUT_OF_RESOURCES
+    assert "70000" in seen.detail
+
+
+# ----------------------------------------------------------------------------------------------------- rebuilt
+
+
+def test_a_kernel_of_a_local_scope_is_made_again() -> None:
+    """With what it takes from around it, and on its own lines."""
+    (launch,) = launches(lambda: kernels.made_within(tl.constexpr(2))[(1,)](torch.empty(9, device="cuda"), 9, BLOCK=16))
+    assert launch.calls[0].closure == {"factor": {"constexpr": 2}}
+    assert observe(launch, "cuda:90").outcome is Outcome.PASS
+
+
+def changed(launch: Launched, **fields: Any) -> Launched:
+    """Return a launch whose record says something else."""
+    return dataclasses.replace(launch, calls=tuple(dataclasses.replace(c, **fields) for c in launch.calls))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"kernel": "gone"}, "no kernel gone"),
+        ({"module": "no_such_module", "file": "/nowhere/gone.py"}, "gone.py is not there"),
+        ({"arguments": {"x_ptr": {"unknown": "some.Object"}}}, "'x_ptr' was some.Object"),
+        ({"arguments": {"z": 1}}, "no argument z any more"),
+    ],
+)
+def test_what_cannot_be_had_again_is_unavailable(fields: dict[str, Any], said: str) -> None:
+    """It is no fault of the kernel's, and not a pass either."""
+    (launch,) = launches(scaled)
+    seen = observe(changed(launch, **fields), "cuda:90")
+    assert (seen.outcome, seen.evidence) == (Outcome.UNAVAILABLE, Evidence.NONE)
+    assert said in seen.detail
+
+
+def test_a_source_that_has_changed_is_said() -> None:
+    """What is compiled is not what was launched."""
+    (launch,) = launches(scaled)
+    assert [w.code for w in observe(changed(launch, digest="0"), "cuda:90").warnings] == ["source-changed"]
+
+
+# -------------------------------------------------------------------------------------------------- interpreted
+
+
+def test_a_right_launch_is_interpreted_without_a_finding() -> None:
+    """Two orders of programs, two kinds of poison."""
+    (launch,) = launches(scaled)
+    seen = observe(launch, "interpreter")
+    assert (seen.outcome, seen.evidence) == (Outcome.PASS, Evidence.INTERPRETED)
+
+
+def test_an_access_past_the_end_is_found() -> None:
+    """Of the storage that was recorded."""
+
+    def program() -> None:
+        x = torch.empty(50, device="cuda")
+        kernels.unmasked[(1,)](x, torch.empty_like(x), BLOCK=64)
+
+    (launch,) = launches(program)
+    assert observe(launch, "interpreter").outcome is Outcome.OUT_OF_BOUNDS
+
+
+def test_a_view_may_reach_what_lies_around_it_in_its_storage() -> None:
+    """As on a device: the tensor that the kernel was given is a part of one that holds what it reads."""
+
+    def program() -> None:
+        x = torch.empty(2, 64, device="cuda")
+        kernels.unmasked[(1,)](x[0, :50], torch.empty(64, device="cuda"), BLOCK=64)
+
+    (launch,) = launches(program)
+    assert observe(launch, "interpreter").outcome is Outcome.PASS
+
+
+def test_indices_are_in_bounds() -> None:
+    """Values were not recorded: an index of any other value would be a finding of the harness's own making."""
+
+    def program() -> None:
+        index = torch.arange(64, device="cuda")
+        kernels.gathered[(1,)](torch.empty(64, device="cuda"), index, torch.empty(64, device="cuda"), BLOCK=64)
+
+    (launch,) = launches(program)
+    assert observe(launch, "interpreter").outcome is Outcome.PASS
+
+
+def test_what_is_too_large_is_not_interpreted() -> None:
+    """By the bytes of its storages."""
+    large = torch.empty(1).expand(2**30)  # of one element
+    held = torch.empty(2**25)
+    (few,) = launches(lambda: kernels.scale[(1,)](large, large, 1000, BLOCK=64))
+    (many,) = launches(lambda: kernels.scale[(1,)](held, held, 1000, BLOCK=64))
+    assert (small(few), small(many)) == (True, False)
+
+
+# -------------------------------------------------------------------------------------------------------- rows
+
+
+def test_kernels_of_one_name_are_told_apart_by_their_module() -> None:
+    """Within a package; those of other packages have the package's name before them anyway."""
+    calls = tuple(Call("k", module, "/k.py", 1, "0") for module in ("p.a", "p.b", "q.a"))
+    assert [x.name for x in launched(Recording("cuda:90", launches=calls))] == ["p:a.k", "p:b.k", "q:k"]
+
+
+def test_a_package_is_a_row_of_the_packages_view() -> None:
+    """`portability table --view packages` shows it."""
+    (case,) = infos(launches(scaled))
+    assert case.group == "package:tests"
+
+
+@pytest.mark.slow
+def test_a_recording_is_checked_from_the_command_line(tmp_path: Path) -> None:
+    """The table, what fails with its line, exit code 1, and a results file that the table's command reads."""
+    from portability.record.model import write
+
+    project = Project(tmp_path)
+    write(tmp_path / "l.json", recorded(lambda: scaled(num_warps=32)))
+    words = ("check", "l.json", "--target", "cuda:90", "--target", "hip:gfx942", "--results", "r.jsonl", "-n", "1")
+    done = project.portability(*words)
+    assert done.returncode == 1, done.stderr
+    assert "tests:scale on hip:gfx942: out_of_resources at" in done.stdout
+    assert "scale    compiled 1/1" in " ".join(done.stdout.split("  ")) or "compiled 1/1" in done.stdout
+    table = project.portability("table", "--view", "packages", "r.jsonl")
+    assert "compiled 100 %" in table.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--target", "cuda:9*9"), "'cuda:9*9' is nothing here"),
+        (("--kernel", "scall"), "'scall' is none that was recorded"),
+        (("--configs", "few"), "'few' is neither a number nor `all`"),
+    ],
+)
+def test_a_choice_that_is_nothing_is_refused(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    """With exit code 2."""
+    from portability.record.model import write
+
+    project = Project(tmp_path)
+    write(tmp_path / "l.json", recorded(scaled))
+    done = project.portability("check", "l.json", *words)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
