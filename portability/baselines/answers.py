@@ -155,6 +155,7 @@ def look_up(asked: str, dtype: str = "", targets: Sequence[str] = (), folder: Pa
     newest = newest_of(targets, folder)
     last = max(newest.values(), key=files.order, default="")
     note = next((n["note"] for n in advice(folder).get("note", []) if n["name"] == name), "")
+    only = frozenset(p.name for p in about)  # what is read of the files, once
     further = [p for p in about if p not in mains and set(p.dtypes) & set(dtypes if dtype else p.dtypes)]
     return Answer(
         name=name,
@@ -165,8 +166,8 @@ def look_up(asked: str, dtype: str = "", targets: Sequence[str] = (), folder: Pa
         ),
         note=note,
         probes=tuple(p.name for p in mains),
-        rows=tuple(_rows(mains, dtypes, newest, folder)),
-        further={p.name: tuple(_rows([p], dtypes if dtype else p.dtypes, newest, folder)) for p in further},
+        rows=tuple(_rows(mains, dtypes, newest, only, folder)),
+        further={p.name: tuple(_rows([p], dtypes if dtype else p.dtypes, newest, only, folder)) for p in further},
         others=tuple(others),
     )
 
@@ -192,13 +193,14 @@ def _backend_first(target: str) -> tuple[str, int, str]:
 Found = Mapping[tuple[Probe, str], tuple[Evidence, Record]]
 
 
-def _rows(probes: Sequence[Probe], dtypes: Sequence[str], newest: Mapping[str, str], folder: Path) -> Iterator[Row]:
+def _rows(
+    probes: Sequence[Probe], dtypes: Sequence[str], newest: Mapping[str, str], only: frozenset[str], folder: Path
+) -> Iterator[Row]:
     """Yield a row a target and evidence; a probe and dtype stand in that of the strongest.
 
     What an older Triton was seen to do by stronger evidence, as one that ran, comes first.
     """
     cells = [(p, d) for p in probes for d in dtypes if d in p.dtypes]
-    only = frozenset(p.name for p in probes)
     for target, minor in newest.items():
         newer: Found = {}
         rows: list[Row] = []
@@ -206,7 +208,7 @@ def _rows(probes: Sequence[Probe], dtypes: Sequence[str], newest: Mapping[str, s
             records = files.read(version, target, folder, only)
             found = {c: b for c in cells if (b := best(records, c[0].name, c[1])) is not None}
             stronger = {c: b for c, b in found.items() if version == minor or _stronger(b, newer.get(c))}
-            rows += _rows_of(stronger, len(probes) > 1, target, version, folder)
+            rows += _rows_of(stronger, len(probes) > 1, target, version, only, folder)
             newer = {**found, **newer, **stronger}
         yield from sorted(rows, key=lambda row: -row.evidence.rank)
 
@@ -215,8 +217,7 @@ def _stronger(found: tuple[Evidence, Record], newer: tuple[Evidence, Record] | N
     return newer is not None and found[0].rank > newer[0].rank
 
 
-def _rows_of(found: Found, several: bool, target: str, minor: str, folder: Path) -> Iterator[Row]:
-    only = frozenset(probe.name for probe, _ in found)
+def _rows_of(found: Found, several: bool, target: str, minor: str, only: frozenset[str], folder: Path) -> Iterator[Row]:
     alike = contract(minor, folder, only)
     for evidence in dict.fromkeys(e for e, _ in found.values()):
         labels = {c: f"{c[0].name} {c[1]}" if several else c[1] for c, b in found.items() if b[0] is evidence}

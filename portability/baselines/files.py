@@ -72,13 +72,18 @@ def order(minor: str) -> tuple[int, ...]:
 
 def versions(target: str = "", folder: Path = FOLDER) -> list[str]:
     """Return the minor versions that have a baseline (of `target`), the oldest first."""
-    found = [f.parent.name for f in folder.glob(f"*/{_stem(target) if target else '*'}.tsv")]
-    return sorted(set(found), key=order)
+    return sorted({minor for minor, of in _there(folder) if target in ("", of)}, key=order)
 
 
 def targets(minor: str, folder: Path = FOLDER) -> list[str]:
     """Return the targets that have a baseline under a minor version, sorted."""
-    return sorted(f.stem.replace("-", ":", 1) for f in (folder / minor).glob("*.tsv"))
+    return sorted(target for of, target in _there(folder) if of == minor)
+
+
+@cache
+def _there(folder: Path) -> frozenset[tuple[str, str]]:
+    """Return the minor versions and targets of all files."""
+    return frozenset((f.parent.name, f.stem.replace("-", ":", 1)) for f in folder.glob("*/*.tsv"))
 
 
 @cache
@@ -115,22 +120,31 @@ def probes(folder: Path = FOLDER) -> Mapping[str, Probe]:
 
 
 def _lines(path: Path, columns: Sequence[str], only: frozenset[str] | None = None) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of a file below its heading, or those of the probes in `only`, with their numbers."""
+    """Yield the lines of a file below its title and heading, or those of the probes in `only`, with their numbers."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return
-    head = "\t".join(columns)
-    seen = False
-    for number, line in enumerate(lines, 1):
-        if not line or line.startswith("#") or (seen and only is not None and line.partition("\t")[0] not in only):
-            continue
+    title, _, body = text.partition("\n")
+    if not title.startswith("#") or body.partition("\n")[0] != "\t".join(columns):
+        raise BaselineError(f"{path.name}: does not begin with a title and {', '.join(columns)}")
+    lines = enumerate(text.split("\n")[2:-1], 3) if only is None else _of_probes(text, only)
+    for number, line in lines:
         cells = line.split("\t")
-        if len(cells) != len(columns) or (not seen and line != head):
+        if len(cells) != len(columns):
             raise BaselineError(f"{path.name}:{number}: {line[:60]!r} is no line of {', '.join(columns)}")
-        if seen:
-            yield number, cells
-        seen = True
+        yield number, cells
+
+
+def _of_probes(text: str, only: frozenset[str]) -> Iterator[tuple[int, str]]:
+    """Yield the lines of some probes; those of one stand together, since files are sorted."""
+    for probe in sorted(only):
+        start = f"\n{probe}\t"
+        at = text.find(start)
+        while at >= 0:
+            end = text.index("\n", at + 1)
+            yield text.count("\n", 0, at) + 2, text[at + 1 : end]
+            at = end if text.startswith(start, end) else -1
 
 
 def _stem(target: str) -> str:
@@ -159,7 +173,6 @@ def _write(path: Path, title: str, columns: Sequence[str], lines: Sequence[Seque
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "\n".join((title, "\t".join(columns), *("\t".join(line) for line in lines))) + "\n"
     path.write_text(text, encoding="utf-8", newline="\n")
-    read.cache_clear()
-    version_of.cache_clear()
-    probes.cache_clear()
+    for cached in (read, version_of, probes, _there):
+        cached.cache_clear()
     return path
