@@ -111,6 +111,7 @@ class Session:
     ordered = False  # whether `order` alone decides in which order programs run
     entangled = False  # whether programs of the last execution shared memory that some of them wrote
     streams = False  # whether `elsewhere` makes another stream the current one
+    passes_nan = False  # whether NaN goes through minima and maxima that do not say so, where the session can choose
     trace = False  # whether conflicting accesses are explained, where the session can
     configs = "first"  # which configurations an autotuned kernel is launched with where nothing is timed, or "all"
 

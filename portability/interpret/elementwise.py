@@ -43,6 +43,7 @@ class Elementwise(InterpreterBuilder):  # type: ignore[misc]
     """The general forms, which everything else is made of, and floating-point arithmetic."""
 
     report: Report
+    passes_nan = False  # whether minima and maxima that do not say so pass NaN on, as some targets have it
 
     def warn(self, code: str, lanes: checks.Lanes, message: str, *operands: Handle) -> None:
         """Warn about `lanes`, leaving out those that are undefined in an operand: they are thrown away, or a fault."""
@@ -119,7 +120,7 @@ class Elementwise(InterpreterBuilder):  # type: ignore[misc]
         lanes = checks.nan(numbers(lhs), numbers(rhs))
         if lanes is not None:
             self.warn("nan-minmax", lanes, f"NaN in {op.__name__}, which targets drop or pass on", lhs, rhs)
-        return self.binary_op(lhs, rhs, op)
+        return self.binary_op(lhs, rhs, PASSING[op] if self.passes_nan else op)
 
     def create_minnumf(self, lhs: Handle, rhs: Handle) -> Handle:
         return self._extreme(lhs, rhs, np.fmin)
@@ -156,6 +157,9 @@ class Elementwise(InterpreterBuilder):  # type: ignore[misc]
 
     def create_approx_divf(self, lhs: Handle, rhs: Handle) -> Handle:
         return self.binary_op(lhs, rhs, np.divide)
+
+
+PASSING = {np.fmin: np.minimum, np.fmax: np.maximum}  # the same, where a NaN is the result
 
 
 def _erf(values: Array) -> Array:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from portability.interpret import checks
 from portability.interpret.blocks import Tensors, as_tuple, plain, reshaped, slices, taken, tensor_of
 from portability.interpret.builder import CheckedBuilder
-from portability.interpret.elementwise import numbers
+from portability.interpret.elementwise import PASSING, numbers
 from portability.interpret.undefined import moved
 
 Array = NDArray[Any]
@@ -47,9 +47,9 @@ class Reducer:
         if combine_fn is standard._sum_combine:
             results = [self._combined(first, lambda x: np.sum(x, axis=axis, dtype=x.dtype))]
         elif combine_fn is standard._elementwise_max:
-            results = [self._extreme(first, axis, np.fmax, np.maximum)]
+            results = [self._extreme(first, axis, np.fmax)]
         elif combine_fn is standard._elementwise_min:
-            results = [self._extreme(first, axis, np.fmin, np.minimum)]
+            results = [self._extreme(first, axis, np.fmin)]
         elif combine_fn in (standard._argmax_combine_tie_break_left, standard._argmax_combine_tie_break_fast):
             results = self._argument(
                 input, axis, np.argmax, -np.inf, combine_fn is standard._argmax_combine_tie_break_left
@@ -70,10 +70,11 @@ class Reducer:
             return tensor_of(self.builder.encode(values, tensor.dtype).data, tensor.dtype)
         return tensor_of(values, tensor.dtype)
 
-    def _extreme(self, tensor: Any, axis: int, floats: np.ufunc, integers: np.ufunc) -> Any:
+    def _extreme(self, tensor: Any, axis: int, extreme: np.ufunc) -> Any:
         """The extreme of what is not NaN."""
         self._nan(tensor)
-        return self._combined(tensor, lambda x: (floats if x.dtype.kind == "f" else integers).reduce(x, axis=axis))
+        passing = self.builder.passes_nan or not tensor.dtype.is_floating()
+        return self._combined(tensor, lambda x: (PASSING[extreme] if passing else extreme).reduce(x, axis=axis))
 
     def _argument(
         self, input: Tensors, axis: int, search: Callable[..., Any], never: float, leftmost: bool
@@ -81,7 +82,8 @@ class Reducer:
         """The extreme value and its index: the leftmost of equals, and a NaN only where nothing else is."""
         self._nan(input[0])
         values = numbers(input[0].handle)
-        judged = np.where(np.isnan(values), never, values) if values.dtype.kind == "f" else values
+        drops = values.dtype.kind == "f" and not self.builder.passes_nan  # numpy's own searches find a NaN first
+        judged = np.where(np.isnan(values), never, values) if drops else values
         where = np.expand_dims(search(judged, axis=axis), axis)
         if not leftmost:
             self._ties(input[0], judged == np.take_along_axis(judged, where, axis=axis), axis)

@@ -75,6 +75,15 @@ class Interpretation(Session):
         return self.access.log.entangled
 
     @property
+    def passes_nan(self) -> bool:  # type: ignore[override]  # what the builder does
+        """Whether NaN goes through minima and maxima that do not say so."""
+        return self.builder.passes_nan
+
+    @passes_nan.setter
+    def passes_nan(self, on: bool) -> None:
+        self.builder.passes_nan = on
+
+    @property
     def trace(self) -> bool:
         """Whether accesses are logged, and a launch whose programs touch one element adds a problem that names them.
 

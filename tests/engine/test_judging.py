@@ -229,6 +229,17 @@ def test_warnings_are_kept_and_decide_nothing() -> None:
     assert [w.code for w in observation.warnings] == ["int-overflow"]
 
 
+@pytest.mark.parametrize(("passed_on", "kept"), [(0.0, []), (1.0, ["nan-minmax"])])
+def test_nan_in_a_maximum_is_told_only_where_it_matters(passed_on: float, kept: list[str]) -> None:
+    """A row that is NaN by other means, as softmax's, is the same whatever its maximum does with NaN."""
+
+    def with_nan(session: FakeSession, x: torch.Tensor) -> torch.Tensor:
+        session.warnings.append(Finding("nan-minmax", "NaN in a maximum"))
+        return x * 2 + passed_on * session.passes_nan
+
+    assert [w.code for w in judged(with_nan).warnings][:1] == kept
+
+
 def test_launches_in_other_places_are_not_recorded() -> None:
     assert judged(doubled, session={"streams": True}).launches == judged(doubled).launches
 
