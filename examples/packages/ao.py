@@ -4,7 +4,7 @@ A row of the table is what is called and with which arguments, as Python; each m
 asked for. A module or an operator that fails is reported by its name and hides no other; the exit code is 1 then.
 """
 
-# ruff: noqa: D103, E501 - a row of the table is a line
+# ruff: noqa: E501 - a row of the table is a line
 import sys
 from importlib import import_module  # noqa: F401 - in the calls
 

@@ -4,7 +4,7 @@ A row of the table is what is called and with which arguments, as Python. An ope
 name and hides no other; the exit code is 1 then.
 """
 
-# ruff: noqa: D103, E501 - a row of the table is a line
+# ruff: noqa: E501 - a row of the table is a line
 import os
 import sys
 from functools import partial

@@ -4,7 +4,7 @@ Hidden sizes and the vocabulary are those of a small language model, since they 
 An operator that fails is reported by its name and hides no other; the exit code is 1 then.
 """
 
-# ruff: noqa: D102, D103 - a call says itself what it calls
+# ruff: noqa: D102 - a call says itself what it calls
 import sys
 
 import torch

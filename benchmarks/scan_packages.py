@@ -1,0 +1,222 @@
+"""What other projects' kernels compile to on every target: their own operators, recorded and compiled, as tables.
+
+    python benchmarks/scan_packages.py [PACKAGE]... [--target T]... [--into FOLDER]
+    python benchmarks/scan_packages.py [PACKAGE]... --pages
+
+The packages must be installed beside this project (examples/packages/README.md says how). Each is driven by its file in
+examples/packages, once for each compiler, and `portability scan` compiles each distinct launch for that compiler's
+targets. FOLDER (results/packages) gets, for each package, PACKAGE.jsonl with the results, launches/ with what was
+recorded, and PACKAGE.md with the tables. `--pages` writes the pages anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from portability.model import Observation, Outcome
+from portability.results import read_runs, write_runs
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS, DRIVERS = ROOT / "results" / "packages", ROOT / "examples" / "packages"
+TARGETS = {
+    "cuda:90": ("cuda:75", "cuda:80", "cuda:86", "cuda:89", "cuda:90", "cuda:100", "cuda:120"),
+    "hip:gfx942": ("hip:gfx90a", "hip:gfx942", "hip:gfx950", "hip:gfx1100", "hip:gfx1201"),
+}  # by what is recorded for: a package may choose other blocks where it finds another vendor's device
+NAMED = 4  # kernels that a cause names
+LIMIT = "60"  # seconds a launch may compile: the slowest that end take some 20
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package by the name that it is imported by; `variables` are its own, by what is recorded for."""
+
+    name: str
+    distribution: str
+    driver: str
+    variables: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+PACKAGES = (
+    Package("liger_kernel", "liger-kernel", "liger.py"),
+    Package(
+        "flag_gems",
+        "flag-gems",
+        "flaggems.py",
+        {"cuda:90": {"GEMS_VENDOR": "nvidia"}, "hip:gfx942": {"GEMS_VENDOR": "amd"}},
+    ),
+    Package("fla", "fla-core", "flash_linear_attention.py"),
+    Package("torchao", "torchao", "ao.py"),
+)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Scan, or write the pages of what was scanned."""
+    options = _parser().parse_args(argv)
+    for package in PACKAGES:
+        if package.name in (options.packages or [p.name for p in PACKAGES]):
+            if not options.pages:
+                scan(package, options.target, options.into)
+            (options.into / f"{package.name}.md").write_text(page(package, options.into))
+    return 0
+
+
+def scan(package: Package, targets: Sequence[str], into: Path) -> None:
+    """Record the package's launches, compile them, and keep both."""
+    (into / "launches").mkdir(parents=True, exist_ok=True)
+    runs, started = [], time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        for recorded, all_targets in TARGETS.items():
+            wanted = [t for t in all_targets if t in targets or not targets]
+            if wanted:
+                results = Path(folder, f"{recorded.partition(':')[0]}.jsonl")
+                command = _command(package, recorded, wanted, folder, results)
+                subprocess.run(command, env=_variables(package, recorded), check=False)  # 1: something does not compile
+                runs += read_runs(results)
+        for recording in Path(folder).glob("*.json"):
+            keep(package, recording, into / "launches")
+    write_runs(into / f"{package.name}.jsonl", runs)
+    print(f"{package.name}: {time.monotonic() - started:.0f} s")
+
+
+def _command(package: Package, recorded: str, targets: Sequence[str], folder: str, results: Path) -> list[str]:
+    what = [sys.executable, "-m", "portability.cli", "scan", package.name, "--driver", str(DRIVERS / package.driver)]
+    how = ["--record-target", recorded, "--compile-limit", LIMIT, "-o", folder, "--results", str(results)]
+    return what + how + [word for t in targets for word in ("--target", t)]
+
+
+def _variables(package: Package, recorded: str) -> dict[str, str]:
+    return {**os.environ, **package.variables.get(recorded, {})}
+
+
+def keep(package: Package, recording: Path, folder: Path) -> None:
+    """Write a recording compressed, without this machine's paths: its kernels are found by their modules."""
+    data = json.loads(recording.read_text())
+    for launch in data["launches"]:
+        launch["file"] = launch["file"].rpartition("site-packages/")[2].rpartition("code_cache/")[2]
+    data["versions"][package.distribution] = importlib.metadata.version(package.distribution)
+    data |= {"paths": [], "program": [Path(word).name for word in data["program"]]}
+    text = json.dumps(data, separators=(",", ":")).encode()
+    (folder / f"{recording.name}.gz").write_bytes(gzip.compress(text, mtime=0))
+
+
+# ----------------------------------------------------------------------------------------------------- the page
+
+
+def page(package: Package, folder: Path) -> str:
+    """Return the page of a package: what failed by its cause, then every kernel on every target."""
+    runs = read_runs(folder / f"{package.name}.jsonl")
+    observations = [o for run in runs for o in run.observations]
+    targets = list(_ordered(observations))
+    passed = sum(o.outcome is Outcome.PASS for o in observations)
+    kernels = len({o.cell.kernel for o in observations})
+    versions = runs[0].header.provenance
+    head = (
+        f"# {package.distribution} {version_of(package, folder / 'launches')}",
+        f"{kernels} kernels, {len({_launch(o) for o in observations})} launches, {len(targets)} targets: {passed} of "
+        f"{len(observations)} compiled. Triton {versions.triton}, torch {versions.torch}, no GPU: nothing ran. Made by "
+        f"`python benchmarks/scan_packages.py {package.name}`; what the failures mean is in `docs/found.md`.",
+    )
+    return (
+        "\n\n".join((*head, "## What failed", _causes(observations), "## Kernels", _kernels(observations, targets)))
+        + "\n"
+    )
+
+
+def version_of(package: Package, launches: Path) -> str:
+    """Return the version that was recorded, from the recordings."""
+    found = {
+        json.loads(gzip.decompress(p.read_bytes()))["versions"][package.distribution]
+        for p in launches.glob(f"{package.name}-*.json.gz")
+    }
+    return ", ".join(sorted(found))
+
+
+def _launch(observation: Observation) -> tuple[str, str, str]:
+    return observation.cell.kernel, observation.cell.dtype, observation.cell.sample
+
+
+def _causes(observations: Sequence[Observation]) -> str:
+    """Return a table of what fails alike, the most kernels first."""
+    alike: dict[tuple[str, str], list[Observation]] = {}
+    for o in observations:
+        if o.outcome is not Outcome.PASS:
+            alike.setdefault((o.outcome.value, _said(o.detail)), []).append(o)
+    rows = [_row("outcome", "what is said", "kernels", "targets"), "|---|---|---|---|"]
+    for (outcome, said), some in sorted(alike.items(), key=lambda item: -len({o.cell.kernel for o in item[1]})):
+        names = list(dict.fromkeys(_short(o.cell.kernel) for o in some))
+        kernels = ", ".join(f"`{n}`" for n in names[:NAMED]) + (
+            f" and {len(names) - NAMED} more" if names[NAMED:] else ""
+        )
+        rows.append(_row(outcome, said, kernels, ", ".join(_ordered(some))))
+    return "\n".join(rows) if alike else "Nothing."
+
+
+def _said(detail: str) -> str:
+    """Return the first line of a message without what differs from kernel to kernel."""
+    first = detail.strip().split("\n", 1)[0]
+    first = re.sub(r"(Required|Hardware limit): \d+", r"\1: …", first.split(". Reducing", 1)[0])
+    return re.sub(r"'tensor<.*", "'tensor<…", first)
+
+
+def _kernels(observations: Sequence[Observation], targets: Sequence[str]) -> str:
+    """Return the table of kernels by targets: how many launches compiled, and the worst outcome of the others."""
+    squares: dict[str, dict[str, list[Observation]]] = {}
+    for o in observations:
+        squares.setdefault(o.cell.kernel, {}).setdefault(o.cell.target, []).append(o)
+    rows = [_row("kernel", *targets), "|---" * (len(targets) + 1) + "|"]
+    rows += [
+        _row(f"`{_short(kernel)}`", *(_square(by.get(t, ())) for t in targets))
+        for kernel, by in sorted(squares.items())
+    ]
+    return "\n".join(rows)
+
+
+def _square(observations: Sequence[Observation]) -> str:
+    if not observations:
+        return "not tried"
+    failed = [o.outcome for o in observations if o.outcome is not Outcome.PASS]
+    compiled = f"{len(observations) - len(failed)}/{len(observations)}"
+    return f"{compiled} {max(failed, key=lambda outcome: outcome.severity).value}" if failed else compiled
+
+
+def _ordered(observations: Sequence[Observation]) -> Iterator[str]:
+    there = {o.cell.target for o in observations}
+    return (t for targets in TARGETS.values() for t in targets if t in there)
+
+
+def _short(kernel: str) -> str:
+    """Return a kernel's name without its package; FlagGems writes each of its pointwise kernels as a module."""
+    return kernel.rpartition(":")[2].replace("_locals_.", "")
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _parser() -> argparse.ArgumentParser:
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    known = [p.name for p in PACKAGES]
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=f"of {', '.join(known)} (default: all)")
+    parser.add_argument("--target", action="append", default=[], metavar="T", help="only this target (repeatable)")
+    parser.add_argument("--into", type=Path, default=RESULTS, metavar="FOLDER")
+    parser.add_argument(
+        "--pages", action="store_true", help="scan nothing: write the pages of the results that are there"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
