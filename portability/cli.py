@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, str] = {  # name -> what it does; its module is portabili
     "new": "write a working skeleton of a kernel or a backend, with its tests",
     "check-backend": "hold an adapter against the contract",
     "scan": "record what a package launches, and compile it for every target",
+    "reproduce": "write one file that shows a failure without this package, shrunk",
     "mutate": "put mistakes into the kernels, and say which cell catches each",
     "env": "create, list and remove environments for other compilers",
 }

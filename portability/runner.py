@@ -84,7 +84,11 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _case(request: Mapping[str, Any], name: str) -> kernels.KernelCase:
-    """Return the case, or that of a module with a mistake put into it."""
+    """Return the case, one with a smaller sample, or that of a module with a mistake put into it."""
+    if "change" in request:
+        from portability.reproducer.change import changed
+
+        return changed(_cases(tuple(request.get("kernels", ()))).cases[name], request["cell"]["sample"], request["change"])
     if "mutant" in request:
         from portability.mutation.load import mutated
 
@@ -102,6 +106,7 @@ OPERATIONS: Mapping[str, tuple[str, str, str]] = {
     "check": ("checks.cell", "check", "check"),
     "launch": ("record.replay", "replay", ""),
     "stages": ("stages.collect", "collect", "stages"),
+    "reproduce": ("reproducer.inside", "answer", ""),
     "read": ("porting.reading", "read", ""),
     "conformance": ("conformance.inside", "examine", "results"),
 }

@@ -1,0 +1,1 @@
+"""Intel GPUs as a backend of triton-portability, shipped apart from it."""
