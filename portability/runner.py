@@ -153,6 +153,8 @@ def main() -> int:
 def _child(request: Mapping[str, Any], reply: Any) -> tuple[int, Mapping[str, Any] | None]:
     """Serve requests in a child until it ends; return its end, and the next request after an unnatural one."""
     folder = tempfile.mkdtemp(prefix="cell-")
+    if request.get("op") == "launch":  # a child a target: what each would do anew is done before the fork
+        _hash_compiler()
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
@@ -170,6 +172,14 @@ def _child(request: Mapping[str, Any], reply: Any) -> tuple[int, Mapping[str, An
     if code != FINISHED:
         _say(reply, {"died": code})
     return code, _read_line()
+
+
+def _hash_compiler() -> None:
+    """Have Triton hash its own files, which it does once in a process and takes most of a second for."""
+    with contextlib.suppress(ImportError, AttributeError):  # a Triton that keeps it elsewhere does it in the child
+        from triton.runtime.cache import triton_key
+
+        triton_key()
 
 
 def _serve(request: Mapping[str, Any] | None, reply: Any, folder: str) -> None:

@@ -111,11 +111,12 @@ def check_recorded(args: argparse.Namespace, files: list[Path]) -> int:
     began = time.monotonic()
     results = args.results or new_results(Path.cwd())
     matrix = read_matrix(args.matrix) if args.matrix else None
-    run = check([read(f) for f in files], request, results, matrix, say)
+    recordings = [read(f) for f in files]
+    run = check(recordings, request, results, matrix, say)
     if sys.stderr.isatty():
         _progress("")
     seconds = time.monotonic() - began
-    print(json_text(run) if args.json else text(run, seconds, os.path.relpath(results)), end="")
+    print(json_text(run) if args.json else text(run, recordings, seconds, os.path.relpath(results)), end="")
     return exit_code([run])
 
 

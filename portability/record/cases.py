@@ -70,6 +70,18 @@ def launched(recording: Recording) -> list[Launched]:
     return [Launched(names[c[0].module, c[0].kernel], package_of(c[0]), tuple(c)) for c in groups.values()]
 
 
+def origins(recordings: Iterable[Recording]) -> dict[tuple[str, str], str]:
+    """Return for each kernel and sample the test that launched it first, and how many others did."""
+    found: dict[tuple[str, str], str] = {}
+    for recording in recordings:
+        for launch in launched(recording):
+            tests = dict.fromkeys(t for c in launch.calls for g in c.grids for t in g.tests)
+            if tests:
+                more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
+                found.setdefault((launch.name, launch.sample), f"{recording.tests[next(iter(tests))]}{more}")
+    return found
+
+
 def package_of(call: Call) -> str:
     """Return the package that a kernel is of; a program's own file stands for itself, and what is generated for all."""
     if call.origin != "triton":

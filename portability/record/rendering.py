@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from portability import report
 from portability.merge import merge
 from portability.model import Evidence, Observation, Outcome, Resources, to_json
+from portability.record.cases import origins
+from portability.record.model import Recording
 from portability.render import render
 from portability.results import Run
 from portability.table import Grid, Section, View
@@ -16,15 +18,16 @@ from portability.table import Grid, Section, View
 SHOWN = ("Summary", "Legend")  # sections of the table that say something here too
 
 
-def text(run: Run, seconds: float, file: str) -> str:
-    """Return the table of kernels by targets, then what failed."""
+def text(run: Run, recordings: Sequence[Recording], seconds: float, file: str) -> str:
+    """Return the table of kernels by targets, then what failed; it took `seconds`, and `file` holds it."""
     table = report.build(merge([run]), [View.PACKAGES], ("group", "kernel") if _several(run) else ("kernel",))
     table = replace(table, grids=tuple(_short(g) for g in table.grids))
     kept = tuple(s for s in table.sections if s.title in SHOWN)
-    failing = Section("Failing", tuple(_failing(run.observations)))
+    failing = Section("Failing", tuple(_failing(run.observations, origins(recordings))))
+    recorded = Section("Recorded", tuple(f"{r.summary}{_versions(r)}" for r in recordings))
     dropped = Section("Configurations that a tuner drops there", tuple(_dropped(run.observations)))
     lost = Section("Not tried", tuple(_lost(run.observations)))
-    sections = tuple(s for s in (failing, dropped, lost, _drawn(run), *kept) if s.lines)
+    sections = tuple(s for s in (failing, dropped, lost, _drawn(run), recorded, *kept) if s.lines)
     cells = len(run.observations)
     end = f"{cells} cells in {seconds:.1f} s; results in {file}: portability table --view packages {file}\n"
     return render(replace(table, sections=sections)) + "\n" + end
@@ -61,7 +64,11 @@ def _drawn(run: Run) -> Section:
     return Section("Interpreted", (said,) if interpreted else ())
 
 
-def _failing(observations: Sequence[Observation]) -> Iterator[str]:
+def _versions(recording: Recording) -> str:
+    return "".join(f", {name} {version}" for name, version in recording.versions.items())
+
+
+def _failing(observations: Sequence[Observation], tests: Mapping[tuple[str, str], str]) -> Iterator[str]:
     """One line for what fails alike on several targets or launches."""
     alike: dict[tuple[str, ...], list[Observation]] = {}
     for o in observations:
@@ -73,7 +80,8 @@ def _failing(observations: Sequence[Observation]) -> Iterator[str]:
         launches = len({(o.cell.dtype, o.cell.sample) for o in some})
         count = f" ({launches} launches)" if launches > 1 else ""
         needs = next((f"; {n}" for o in some for n in [_needs(o.resources)] if n), "")
-        yield f"{kernel}{count} on {targets}: {outcome}{f' at {line}' if line else ''}: {first}{needs}"
+        by = next((f"; launched by {t}" for o in some for t in [tests.get((kernel, o.cell.sample))] if t), "")
+        yield f"{kernel}{count} on {targets}: {outcome}{f' at {line}' if line else ''}: {first}{needs}{by}"
 
 
 def _needs(resources: Sequence[Resources]) -> str:

@@ -16,10 +16,11 @@ from portability import backend as backends
 from portability.backend import Backend, Session
 from portability.checks.cell import Watched
 from portability.checks.pretend import pretend
-from portability.kernel import Blocks, KernelCase, Sample
+from portability.kernel import Blocks, KernelCase, Sample, relative
 from portability.launch import warn_of_configurations
 from portability.model import Cell, Evidence, Finding, Observation, Outcome, Target, from_json, to_json
 from portability.record.arguments import UnknownArgumentError, decode, pointer
+from portability.record.cases import shown_file
 from portability.record.describing import digest
 from portability.record.model import Call
 from portability.record.rebuild import NotRebuiltError, extend_paths, rebuild
@@ -58,7 +59,18 @@ class Replay:
         why = self._lost or (seen.detail if seen.outcome is Outcome.UNSUPPORTED else "")
         if why:
             return replace(seen, evidence=Evidence.NONE, outcome=Outcome.UNAVAILABLE, stage="open", detail=why)
-        return replace(seen, warnings=(*seen.warnings, *self._notes))
+        return self._placed(replace(seen, warnings=(*seen.warnings, *self._notes)), Path(options.root))
+
+    def _placed(self, seen: Observation, root: Path) -> Observation:
+        """Name the kernel's file from its package on."""
+        short, whole = relative(self.calls[0].file, root), shown_file(self.calls[0])
+
+        def placed(line: str) -> str:
+            file, _, number = line.rpartition(":")
+            return f"{whole}:{number}" if file == short else line
+
+        warnings = tuple(replace(w, line=placed(w.line)) for w in seen.warnings)
+        return replace(seen, line=placed(seen.line), warnings=warnings)
 
     def _case(self, cell: Cell) -> KernelCase:
         if self.target.evidence.executes:
@@ -126,7 +138,7 @@ class Replay:
             raise
         if digest(self._function) != call.digest:
             note = f"{call.kernel}: its source is not the one that was recorded"
-            self._notes.append(Finding("source-changed", note, f"{Path(call.file).name}:{call.line}"))
+            self._notes.append(Finding("source-changed", note, f"{shown_file(call)}:{call.line}"))
         return self._function
 
     @contextlib.contextmanager
