@@ -67,7 +67,7 @@ def _point(site: Site, entry: Entry, t: Timing) -> Point:
         tflops=t.tflops if _positive(t.tflops) else None,
         ceiling=float(said["value"]) if said else None,
         unit=said["unit"] if said else "GB/s",
-        torch=t.median / t.torch_median if _positive(t.torch_median) else None,
+        torch=t.median / t.torch_median if t.torch_median else None,
     )
 
 
