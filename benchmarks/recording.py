@@ -20,7 +20,7 @@ from portability.record.session import Session
 ROUNDS = 7
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def scale_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n) * factor, mask=i < n)

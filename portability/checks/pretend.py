@@ -89,7 +89,7 @@ def _tensor(kind: str) -> Mapping[str, Any]:
     """Return the attributes of a tensor that tell or change where it is."""
     tensor = torch.Tensor
     made: dict[str, Any] = {n: _here(getattr(tensor, n), kind, cleared=n.startswith("new_empty")) for n in METHODS}
-    plain = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]  # a slot's own getter
+    plain = torch._C.TensorBase.device.__get__  # a slot's own getter
     there = _device(kind)
 
     def device(self: torch.Tensor) -> torch.device:

@@ -115,7 +115,7 @@ def _of_device(kind: str) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     """Yield what a generated module asks of torch for its device."""
     import torch
 
-    guards: Any = torch._C._dynamo.guards  # type: ignore[attr-defined]
+    guards: Any = torch._C._dynamo.guards
     yield guards, {f"_empty_strided_{kind}": guards._empty_strided_cpu}
     yield torch._C, {f"_{kind}_getCurrentRawStream": lambda _: 0}
     module = getattr(torch, kind)

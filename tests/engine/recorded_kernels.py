@@ -1,3 +1,4 @@
+# mypy: disable-error-code="untyped-decorator, no-untyped-def, misc"
 """Kernels whose launches are recorded and compiled again."""
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ class Pair(NamedTuple):
 
 
 @triton.jit
-def tripled(x):  # type: ignore[no-untyped-def]
+def tripled(x):
     """A helper, and what it takes from around it."""
     return x * FACTOR
 
 
 @triton.jit
-def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     """y = 3 x."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y_ptr + i, tripled(tl.load(x_ptr + i, mask=i < n)), mask=i < n)
@@ -40,7 +41,7 @@ def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 @triton.autotune([triton.Config({"BLOCK": b}, num_warps=w) for b, w in ((128, 4), (256, 32))], key=["n"])
 @triton.heuristics({"EVEN": lambda given: given["n"] % given["BLOCK"] == 0})
 @triton.jit
-def tuned(x_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):  # type: ignore[no-untyped-def]
+def tuned(x_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
     """x = 1."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     if EVEN:
@@ -50,21 +51,21 @@ def tuned(x_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):  # type: ignore[no
 
 
 @triton.jit
-def unmasked(x_ptr, y_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def unmasked(x_ptr, y_ptr, BLOCK: tl.constexpr):
     """Reads and writes past the end."""
     i = tl.arange(0, BLOCK)
     tl.store(y_ptr + i, tl.load(x_ptr + i))
 
 
 @triton.jit
-def gathered(x_ptr, index_ptr, y_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def gathered(x_ptr, index_ptr, y_ptr, BLOCK: tl.constexpr):
     """y = x[index]."""
     i = tl.arange(0, BLOCK)
     tl.store(y_ptr + i, tl.load(x_ptr + tl.load(index_ptr + i)))
 
 
 @triton.jit
-def refused(x_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def refused(x_ptr, BLOCK: tl.constexpr):
     """No target compiles it."""
     i = tl.arange(0, BLOCK)
     tl.store(x_ptr + i, tl.no_such_function(i))
@@ -74,7 +75,7 @@ def made_within(factor: tl.constexpr) -> Any:
     """Return a kernel that no module holds."""
 
     @triton.jit
-    def local(x_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    def local(x_ptr, n, BLOCK: tl.constexpr):
         i = tl.arange(0, BLOCK)
         tl.store(x_ptr + i, tripled(i) * factor, mask=i < n)
 
