@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from portability.stages.model import Answer, Compiled
 
 MACHINE_CODE = "sass"
+OF_PASSES = ("ttir", "ttgir", "llir")  # the stages that passes work towards
 NARROW, WIDE = 100, 200  # columns: what is no terminal is given the second
 
 
@@ -67,6 +68,8 @@ def main(args: argparse.Namespace) -> int:
     from portability.pool import temporary_folder
     from portability.stages.asking import find_case
 
+    if args.passes and not set(args.stage) <= set(OF_PASSES):
+        raise ValueError(f"--stage: with --passes it is one of {', '.join(OF_PASSES)}")
     path = args.matrix or find_matrix(Path.cwd())
     with temporary_folder() as folder:
         harness = Harness(read_matrix(path) if path else Matrix(), folder, Path.cwd(), {"timing": False})

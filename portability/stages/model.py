@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from portability.model import Evidence, Outcome, Resources
 
 # In the order in which compilers make them; others follow in the order in which they were made.
-ORDER = ("ttir", "ttgir", "ttadapter", "hivm", "llir", "ptx", "amdgcn", "spv", "spvasm", "sass", "cubin", "hsaco")
+ORDER = ("ttir", "ttgir", "ttadapter", "hivm", "llir", "ptx", "amdgcn", "spv", "sass", "cubin", "hsaco")
 
 
 @dataclass(frozen=True)

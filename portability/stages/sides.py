@@ -6,6 +6,7 @@ import difflib
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 
 from portability.stages.facts import facts
 from portability.stages.model import Compiled
@@ -28,7 +29,8 @@ def counterpart(stage: str, made: Compiled) -> str:
     """Return the stage of `made` that is the same step as `stage`, "" where there is none."""
     if stage in made.names:
         return stage
-    return next((s for step in SAME_STEP if stage in step for s in step if s in made.names), "")
+    steps = [step for step in SAME_STEP if any(fnmatchcase(stage, p) for p in step)]
+    return next((s for step in steps for p in step for s in made.names if fnmatchcase(s, p)), "")
 
 
 def pairs(left: Sequence[Compiled], right: Sequence[Compiled]) -> list[tuple[Compiled | None, Compiled | None]]:

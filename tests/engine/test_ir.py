@@ -142,6 +142,7 @@ def test_kernels_are_paired_by_name_and_what_one_side_lacks_stands_alone() -> No
 def test_assembly_of_one_vendor_stands_beside_that_of_the_other() -> None:
     assert counterpart("ptx", made("k", ptx="", cubin="")) == "ptx"
     assert counterpart("ptx", made("k", amdgcn="")) == "amdgcn"
+    assert counterpart("ptx", made("k", llir="", xeasm="")) == "xeasm"
     assert counterpart("ttgir", made("k", ptx="")) == ""
 
 
