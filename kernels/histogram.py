@@ -79,6 +79,11 @@ def _operands(bins, *shape, low=0):
     return inputs
 
 
+def _far_from_any(d: Draw):
+    """Elements that 32 bits do not hold, and whose lower 32 are a bin: on both sides of the bins."""
+    return torch.tensor([3, 2**32 + 3, -(2**32) + 3, 4, 2**40], dtype=d.dtype), 5
+
+
 def _past_a_program(d: Draw) -> int:
     return d.blocks["BLOCK_SIZE"] * d.blocks["ROUNDS"] + 1
 
@@ -91,6 +96,7 @@ CASE = KernelCase(
     samples=(
         Sample("0-bins5", _operands(5, 0)),
         Sample("1-bins1", _operands(1, 1)),
+        Sample("5-bins5-far", _far_from_any, dtypes=("int64",)),
         Sample("3x777-bins77", _operands(77, 3, 777, low=-9), quick=True),  # some are no bin, on both sides
         Sample("4096-bins64", _operands(64, 4096)),
         Sample("past-a-program-bins300", _operands(300, _past_a_program)),

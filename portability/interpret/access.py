@@ -21,14 +21,15 @@ Array = NDArray[Any]
 Handle = Any
 
 # Two fillings whose sum, product, minimum and maximum with anything differ from each other in most lanes. They are
-# moderate, so that their squares do not overflow to the same infinity, and neither cancels within itself.
+# moderate, so that their squares do not overflow to the same infinity, and neither cancels within itself. Integers may
+# be taken for places: some are far outside of any, and some are such as exist.
 FLOAT_POISON = ((1016.0, -680.0), (-904.0, 1208.0, np.nan, np.nan))
 FLOAT8_POISON = ((224.0, -112.0), (-160.0, 192.0, np.nan, np.nan))
 INTEGER_POISON = {  # by width in bytes; unsigned types take the same bits
-    1: ((101, -89), (-113, 97)),
-    2: ((20011, -18013), (-21001, 17011)),
-    4: ((1000003, -999983), (-1500007, 2000003)),
-    8: ((1000003, -999983), (-1500007, 2000003)),
+    1: ((101, -89, 1), (-113, 97, 2)),
+    2: ((20011, -18013, 1), (-21001, 17011, 2)),
+    4: ((1000003, -999983, 1), (-1500007, 2000003, 2)),
+    8: ((1000003, -999983, 1), (-1500007, 2000003, 2)),
 }
 NATIVE = frozenset({"int32", "int64", "uint32", "uint64", "fp32", "fp64"})  # what Triton's own atomics are right for
 

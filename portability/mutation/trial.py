@@ -70,6 +70,10 @@ class Trials:
         self._sound: dict[str, bool] = {}  # cell -> whether the original passes it
         self._catches: Counter[str] = Counter()  # cell -> how many mutants it told
         self._cells = _cells_by_case(first)
+        self._interpreted = {
+            c.id for cells in self._cells.values() for c in cells
+            if first.catalogue.target(c).evidence is Evidence.INTERPRETED
+        }  # fmt: skip
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Verdict]:
         """Yield the verdicts as they come."""
@@ -112,10 +116,11 @@ class Trials:
         return Verdict(mutant, State.SURVIVED, cells=tried)
 
     def _in_order(self, task: Task) -> Iterator[Cell]:
-        """The first cell of each case, then the others, those that told most mutants so far first."""
+        """The first cell of each case, then the compilers', which take a second, then what told most mutants so far."""
         by_case = [self._cells.get(name, []) for name in task.cases]
         yield from (cells[0] for cells in by_case if cells)
-        yield from sorted((c for cells in by_case for c in cells[1:]), key=lambda c: -self._catches[c.id])
+        others = (c for cells in by_case for c in cells[1:])
+        yield from sorted(others, key=lambda c: (c.id in self._interpreted, -self._catches[c.id]))
 
     def _is_sound(self, harness: Harness, cell: Cell) -> bool:
         """Whether the original passes a cell: else it tells nothing of a mutant."""
