@@ -110,6 +110,7 @@ def first_error(detail: str) -> str:
     wrapped = WRAPPED.match(text)
     text = wrapped[2] if wrapped else text
     text = re.sub(r" \([\w./]+\.py:\d+\)$", "", text)  # the line of a probe, which moves
+    text = re.sub(r"(that was explicitly marked illegal).*", r"\1", text)  # the operation, with its numbers
     text = re.sub(r"\[[-\d .,\sTrueFals]{24,}.*", "[…]", text)  # values
     text = re.sub(r"[^ -~…×²Σ]+", " ", text)
     return text if len(text) <= MOST else text[: MOST - 1] + "…"
