@@ -53,7 +53,7 @@ def _input(x: Any, change: Change, number: int) -> Any:
 def _resized(x: torch.Tensor, change: Change) -> torch.Tensor:
     shape = [change.size(n) for n in x.shape]
     if shape == list(x.shape):
-        return x
+        return _indices_within(x, x, change)
     cut = x[tuple(slice(0, n) for n in shape)]
     strides = _strides(x, shape)
     extent = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + 1 if cut.numel() else 0

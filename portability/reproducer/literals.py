@@ -42,15 +42,14 @@ def tensor(value: torch.Tensor) -> str:
     """Return an expression for the values, dtype and strides of a tensor: written out where few, else packed."""
     dense = value.detach().cpu()
     shape, kind = tuple(dense.shape), repr(dense.dtype)
-    if dense.numel() and all(bool((dense == dense.flatten()[0]).all()) for _ in [0]):
+    if dense.numel() > 1 and torch.equal(_raw(dense), _raw(dense.flatten()[:1].expand(dense.numel()))):
         made = f"torch.full({shape}, {plain(_scalar(dense.flatten()[0]))}, dtype={kind})"
     elif dense.numel() <= FEW:
         made = f"torch.tensor({_wrapped(_nested(dense))}, dtype={kind})"
         if dense.numel() == 0:
             made = f"torch.empty({shape}, dtype={kind})"
     else:
-        raw = dense.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-        packed = base64.b64encode(zlib.compress(raw, 9)).decode()
+        packed = base64.b64encode(zlib.compress(_raw(dense).numpy().tobytes(), 9)).decode()
         lines = "\n".join(f'    "{line}"' for line in textwrap.wrap(packed, COLUMNS))
         made = f"unpacked({kind}, {shape}, (\n{lines}\n))"
     return laid_out(made, value)
@@ -63,6 +62,10 @@ def laid_out(made: str, like: torch.Tensor) -> str:
     return f"laid_out({made}, {tuple(like.stride())}, {like.storage_offset()})"
 
 
+def _raw(value: torch.Tensor) -> torch.Tensor:
+    return value.contiguous().reshape(-1).view(torch.uint8)
+
+
 def _nested(value: torch.Tensor) -> str:
     if value.ndim == 0:
         return plain(_scalar(value))
@@ -70,10 +73,12 @@ def _nested(value: torch.Tensor) -> str:
 
 
 def _scalar(value: torch.Tensor) -> Any:
-    if value.dtype.is_floating_point:
-        number = value.double().item() if value.dtype.itemsize > 1 else value.float().item()
-        return int(number) if value.dtype.itemsize < 8 and number == int(number or 0) and abs(number) < 100 else number
-    return value.item()
+    if not value.dtype.is_floating_point:
+        return value.item()
+    number = value.double().item() if value.dtype.itemsize > 1 else value.float().item()
+    # -0.0 and float64, of which expected values are, stay as they are.
+    whole = math.isfinite(number) and abs(number) < 100 and number == int(number) and str(number) != "-0.0"
+    return int(number) if whole and value.dtype is not torch.float64 else number
 
 
 def _wrapped(text: str) -> str:

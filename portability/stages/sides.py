@@ -16,13 +16,8 @@ GUTTER = 3  # columns between two sides
 NUMBERED = re.compile(
     r"[%$](?:\w+)|\bv\[?\d+(?::\d+\])?|\bs\[?\d+(?::\d+\])?|#\w+"
 )  # values, registers, names of layouts
-# Stages that are the same step for different targets.
-SAME_STEP = (
-    ("ptx", "amdgcn", "spvasm"),
-    ("ttgir", "ttadapter"),
-    ("sass", "amdgcn", "spvasm"),
-    ("cubin", "hsaco", "spv"),
-)
+# Stages that are the same step for different targets; a pattern is of what other adapters add.
+SAME_STEP = (("ptx", "amdgcn", "*asm"), ("ttgir", "ttadapter"), ("sass", "amdgcn", "*asm"), ("cubin", "hsaco", "*bin"))
 
 
 def counterpart(stage: str, made: Compiled) -> str:
