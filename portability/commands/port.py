@@ -1,10 +1,10 @@
 """Say what a kernel of one target needs on another: moves as it is, needs these blocks, or needs these changes.
 
 KERNEL is a case's name, a file of kernel cases (of any project; the nearest matrix.toml above it is read), FILE.py:NAME
-for one of them, or a file that launches kernels itself, as `portability check` takes it. In four steps: the
-environment; what compiles with the source's blocks, and what does not, and why; operations and layouts that are special
-to the source, and what will differ without a word; and the blocks that fit, searched by compiling (by time where the
-hardware is) and checked on the interpreter.
+for one of them, a file that launches kernels itself, as `portability check` takes it, or FILE.json, launches that
+`portability record` recorded. In four steps: the environment; what compiles with the source's blocks, and what does
+not, and why; operations and layouts that are special to the source, and what will differ without a word; and the blocks
+that fit, searched by compiling (by time where the hardware is) and checked on the interpreter.
 
 Exit code 0 where it moves as it is, 1 where it needs blocks or changes, 2 where nothing can be told here.
 """
@@ -26,7 +26,7 @@ FORMATS = ("text", "markdown", "json")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("kernel", metavar="KERNEL", help="a name, FILE.py, or FILE.py:NAME")
+    parser.add_argument("kernel", metavar="KERNEL", help="a name, FILE.py, FILE.py:NAME, or FILE.json")
     parser.add_argument("--from", dest="source", required=True, metavar="T", help="the target that it is written for")
     parser.add_argument("--to", dest="destination", required=True, metavar="T", help="the target that it shall run on")
     parser.add_argument("--dtype", action="append", default=[], metavar="D", help="only this dtype (repeatable)")
@@ -63,6 +63,8 @@ def _reports(args: argparse.Namespace, request: Request) -> Sequence[Report]:
     from portability.porting.subject import find
 
     say = _progress if sys.stderr.isatty() else lambda _: None
+    if args.kernel.endswith(".json"):
+        return _recorded(args, request)
     subject = find(args.kernel, args.matrix, Path.cwd())
     with temporary_folder() as temporary, in_folder(subject.root):
         if subject.loose:
@@ -75,6 +77,20 @@ def _reports(args: argparse.Namespace, request: Request) -> Sequence[Report]:
             return [write(r, harness) for r in reports] if args.write else reports
         finally:
             harness.close()
+
+
+def _recorded(args: argparse.Namespace, request: Request) -> Sequence[Report]:
+    from portability.matrix import Matrix, read_matrix
+    from portability.plugin import find_matrix
+    from portability.pool import temporary_folder
+    from portability.porting.recorded import port_recording
+
+    if args.write:
+        raise ValueError(f"--write: the launches of {args.kernel} name their blocks themselves, and no table has them")
+    path = args.matrix or find_matrix(Path.cwd())
+    say = _progress if sys.stderr.isatty() else lambda _: None
+    with temporary_folder() as temporary:
+        return port_recording(Path(args.kernel), request, read_matrix(path) if path else Matrix(), temporary, say)
 
 
 def _progress(words: str) -> None:

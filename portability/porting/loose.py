@@ -18,8 +18,8 @@ from portability.matrix import MatrixError
 from portability.model import Evidence, Outcome, Target
 from portability.porting import advice
 from portability.porting.model import Attempt, Report, Verdict
-from portability.porting.session import NEEDS, Request
-from portability.porting.special import EMULATED
+from portability.porting.session import Request, needs
+from portability.porting.special import EMULATED, End
 from portability.porting.subject import Subject
 from portability.tomltable import nearest
 
@@ -44,21 +44,20 @@ def port_file(subject: Subject, request: Request, folder: Path, say: Callable[[s
         checker.close()
     if found.unreadable:
         raise ValueError(f"{found.path}: {found.unreadable}")
-    facts = facts_of(adapter, request.destination)
-    needs = [f"{words}: {facts.of('software', n)}" for n, words in NEEDS.items() if facts.of("software", n)]
-    return _report(found, by_id[request.source], by_id[request.destination], needs)
+    destination = by_id[request.destination]
+    end = End(destination, adapter, facts_of(adapter, destination.id))
+    return _report(found, by_id[request.source], destination, tuple(needs(end)))
 
 
-def _report(found: FileReport, source: Target, destination: Target, needs: list[str]) -> Report:
+def _report(found: FileReport, source: Target, destination: Target, needed: tuple[str, ...]) -> Report:
     there = [f for f in found.faults if _concerns(f, destination.id)]
     known = {f for f in there if _concerns(f, source.id)}
     rules = [replace(f, everywhere=f in known) for f in there if f.seen is Seen.SOURCE]
     failures = [f for f in there if f.outcome is not None and f.seen is not Seen.SOURCE]
     differing = [f for f in there if f.outcome is None and f.seen is not Seen.SOURCE]
-    here = f"here: {destination.evidence}; {destination.why}" if destination.why else f"here: {destination.evidence}"
     report = Report(
         found.path, source, destination,
-        needs=(*needs, here, *([f"for more: {destination.remedy}"] if destination.remedy else [])),
+        needs=needed,
         attempts=tuple(_attempts(found, failures, known, destination)),
         missing=tuple(f for f in differing if f.code in EMULATED),
         lint=tuple(rules),

@@ -73,6 +73,20 @@ def _target(harness: Harness, name: str) -> Target | None:
     return None
 
 
+def needs(end: End) -> Iterator[str]:
+    """Yield what a target needs to compile and to run, what of it is here, and what gives more."""
+    for name, words in NEEDS.items():
+        if end.facts.of("software", name):
+            yield f"{words}: {end.facts.of('software', name)}"
+    target = end.target
+    versions = ", ".join(f"{k} {v}" for k, v in target.versions.items())
+    environment = f" in the environment {target.environment!r}" if target.environment != "default" else ""
+    here = f"here: {target.evidence}{environment}{f', {versions}' if versions else ''}"
+    yield f"{here}; {target.why}" if target.why else here
+    if target.remedy:
+        yield f"for more: {target.remedy}"
+
+
 class Porting:
     """Moves the cases of one subject from one target to another; nothing is written."""
 
@@ -102,7 +116,7 @@ class _Move:
     def report(self) -> Report:
         """Take the four steps."""
         source, destination = self.source.target, self.destination.target
-        begun = Report(self.case.name, source, destination, needs=tuple(self._needs()), file=self.case.file)
+        begun = Report(self.case.name, source, destination, needs=tuple(needs(self.destination)), file=self.case.file)
         attempts = self._attempts()
         begun = replace(begun, attempts=tuple(attempts), unclaimed=tuple(a.dtype for a in attempts if not a.claimed))
         begun = self._special(begun)
@@ -113,20 +127,6 @@ class _Move:
         fitting = Fitting(self.harness, self.case, self.destination, self.request.most, self.most_aligned)
         choices = fitting.choices(attempts)
         return judged(replace(begun, choices=tuple(choices)))
-
-    # -------------------------------------------------------------------------------------------- environment
-
-    def _needs(self) -> Iterator[str]:
-        target, facts = self.destination.target, self.destination.facts
-        for name, words in NEEDS.items():
-            if facts.of("software", name):
-                yield f"{words}: {facts.of('software', name)}"
-        versions = ", ".join(f"{k} {v}" for k, v in target.versions.items())
-        environment = f" in the environment {target.environment!r}" if target.environment != "default" else ""
-        here = f"here: {target.evidence}{environment}{f', {versions}' if versions else ''}"
-        yield f"{here}; {target.why}" if target.why else here
-        if target.remedy:
-            yield f"for more: {target.remedy}"
 
     # ---------------------------------------------------------------------------------------------- what moves
 

@@ -336,6 +336,40 @@ def test_a_loose_file_is_held_against_both_targets(small: Project) -> None:
     assert "names its blocks itself" in refused.stderr
 
 
+PROGRAM = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def product_kernel(a, b, c, K, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr):
+    i, k = tl.arange(0, BLOCK), tl.arange(0, BLOCK_K)
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        x = tl.load(a + i[:, None] * K + (start + k)[None, :])
+        total += tl.dot(x, tl.load(b + (start + k)[:, None] * BLOCK + i[None, :]))
+    tl.store(c + i[:, None] * BLOCK + i[None, :], total)
+
+if __name__ == "__main__":
+    a, b = (torch.ones(s, device="cuda", dtype=torch.float16) for s in ((128, 512), (512, 128)))
+    product_kernel[(1,)](a, b, torch.empty(128, 128, device="cuda"), 512, BLOCK=128, BLOCK_K=128, num_warps=8)
+"""
+
+
+@pytest.mark.slow
+def test_a_recorded_launch_is_moved_with_smaller_blocks_where_its_own_do_not_fit(small: Project) -> None:
+    (small.folder / "program.py").write_text(PROGRAM)
+    recorded = small.portability("record", "-o", "launches.json", "--target", "cuda:90", "--", "program.py")
+    assert recorded.returncode == 0, recorded.stdout + recorded.stderr
+    words = ("port", "launches.json", "--from", "cuda:90", "--to", "hip:gfx942", "--most", "6", "--format", "json")
+    done = small.portability(*words)
+    assert done.returncode == 1, done.stdout + done.stderr
+    kernel = json.loads(done.stdout)["kernels"][0]
+    assert kernel["verdict"] == "needs these blocks"
+    assert "shared memory, Required: 131072, Hardware limit: 65536" in kernel["attempts"][0]["detail"]
+    assert kernel["choices"][0]["blocks"]["BLOCK"] <= 128
+    assert "not interpreted" in kernel["choices"][0]["interpreted"]
+    assert "wgmma f16 -> v_mfma" in kernel["layouts"][0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),

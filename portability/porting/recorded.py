@@ -1,0 +1,230 @@
+"""Porting what a program launched: each kernel of a recording (`portability record`), as it was launched.
+
+The launches are compiled as `portability check` compiles them. Where one does not fit the destination, its own block
+sizes, warps and stages are made smaller; what fits then is named and not interpreted, since the grid is the program's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from portability import tuning
+from portability.backend import discover
+from portability.checks.differences import precision_of
+from portability.checks.model import Fault, Made, Seen
+from portability.facts import facts_of
+from portability.harness import Harness
+from portability.matrix import Matrix, MatrixError
+from portability.model import Evidence, Observation, Outcome, to_json
+from portability.porting import advice, special
+from portability.porting.model import Attempt, Choice, Ranked, Reading, Report
+from portability.porting.search import neighbours
+from portability.porting.session import SPILLS, Request, judged, needs
+from portability.porting.special import End, Pair
+from portability.record.cases import Launched, launched
+from portability.record.check import Request as Check
+from portability.record.check import check
+from portability.record.model import Call, Recording, read
+from portability.tuning import Trial
+from portability.uses import uses
+
+BLOCK = re.compile(r"BLOCK|TILE|CHUNK", re.IGNORECASE)  # in the name of a constant that is a size of a tile
+SMALLEST = 16  # elements of a tile: products need as many
+WARPS, STAGES = "num_warps", "num_stages"
+DEFAULTS = {WARPS: 4, STAGES: 3}  # Triton's own, where a launch names none
+UNCHECKED = "not interpreted: the grid of a launch is the program's own, and follows its blocks there"
+
+
+def port_recording(
+    path: Path, request: Request, matrix: Matrix, folder: Path, say: Callable[[str], None]
+) -> list[Report]:
+    """Return a report for each kernel. Raises `ValueError` for no recording, or for a target that is none."""
+    recording = read(path)
+    if request.source == request.destination:
+        raise MatrixError(f"--from and --to are both {request.source!r}: nothing is moved")
+    both = (request.source, request.destination)
+    run = check([recording], Check(targets=both), folder / "recorded.jsonl", matrix, say)
+    targets = {t.id: t for t in run.header.targets}
+    adapters = discover(matrix.backends)
+    ends = [End(targets[t], adapters[targets[t].backend], facts_of(adapters[targets[t].backend], t)) for t in both]
+    seen = {(o.cell.kernel, o.cell.sample, o.cell.target): o for o in run.observations}
+    kernels: dict[str, list[Launched]] = {}
+    for launch in launched(recording):
+        kernels.setdefault(launch.name, []).append(launch)
+    harness = Harness(matrix, folder, Path.cwd(), {})
+    try:
+        mover = _Mover(harness, recording, ends[0], ends[1], request)
+        return [mover.report(name, launches, seen) for name, launches in kernels.items()]
+    finally:
+        harness.close()
+
+
+Seen3 = Mapping[tuple[str, str, str], Observation]
+
+
+class _Mover:
+    """Moves the kernels of one recording."""
+
+    def __init__(self, harness: Harness, recording: Recording, source: End, destination: End, request: Request) -> None:
+        self.harness, self.recording, self.request = harness, recording, request
+        self.source, self.destination = source, destination
+
+    def report(self, name: str, launches: Sequence[Launched], seen: Seen3) -> Report:
+        """Return one kernel's report."""
+        attempts, pairs, choices, notes = [], [], [], []
+        for launch in launches:
+            here, there = (seen.get((name, launch.sample, e.target.id)) for e in (self.source, self.destination))
+            if there is None or there.outcome is Outcome.UNAVAILABLE:
+                notes.append(
+                    f"{launch.sample} was not tried: {there.detail if there else 'it is too large to interpret'}"
+                )
+                continue
+            attempt = self._attempt(launch, here, there)
+            attempts.append(attempt)
+            pairs.append(Pair(launch.dtype, _readings(launch, here), _readings(launch, there)))
+            if attempt.claimed and not attempt.moves and not attempt.fails_on_both:
+                choices.append(self._choice(launch, attempt))
+        call, dtypes = launches[0].calls[0], list(dict.fromkeys(x.dtype for x in launches))
+        names = _names(call)
+        asked = names if self.request.names else ()
+        report = Report(
+            name, self.source.target, self.destination.target, needs=tuple(needs(self.destination)),
+            attempts=tuple(attempts), unclaimed=tuple(dict.fromkeys(a.dtype for a in attempts if not a.claimed)),
+            names=names,
+            missing=tuple(special.special_names(self.harness, asked, dtypes, self.source, self.destination)),
+            layouts=tuple(dict.fromkeys(special.layouts(pairs))),
+            lint=tuple(self._lint(call)),
+            silent=(*self._precision(pairs), *special.silent(pairs, dtypes, self.source, self.destination)),
+            choices=tuple(choices), file=launches[0].file, notes=tuple(notes),
+        )  # fmt: skip
+        if self.destination.target.evidence is Evidence.NONE:
+            return replace(report, notes=(*notes, self.destination.target.why))
+        return judged(report) if attempts else report
+
+    def _attempt(self, launch: Launched, here: Observation | None, there: Observation) -> Attempt:
+        spills = [max((r.spills or 0 for r in o.resources), default=0) if o else 0 for o in (there, here)]
+        target = self.destination.target
+        return Attempt(
+            launch.dtype, launch.sample, _blocks(launch.calls[0]), "recorded",
+            here.outcome if here else Outcome.UNAVAILABLE, there.outcome, there.evidence,
+            self.destination.adapter.claims(target.id, launch.dtype),
+            spills[0] - spills[1] if spills[0] - spills[1] >= SPILLS else 0,
+            (there.detail.splitlines() or [""])[0], there.line,
+            advice.advise(there.outcome, there.detail) if there.outcome is not Outcome.PASS else "",
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------------------------------------ smaller blocks
+
+    def _choice(self, launch: Launched, attempt: Attempt) -> Choice:
+        """Return what fits of the launch's own blocks made smaller."""
+        call, target = launch.calls[0], self.destination.target
+        own = _blocks(call)
+        place = f"{attempt.line}: " if attempt.line else ""
+        why = f"{place}{launch.sample}: {attempt.detail.rstrip('.')}" + (
+            f": {attempt.advice}" if attempt.advice else ""
+        )
+        if len(launch.calls) > 1 or not own or not self.request.most:
+            return Choice((launch.dtype,), why=why)
+        space = {n: _smaller(n, v) for n, v in own.items()}
+        trials = [
+            Trial(blocks, self._run(launch, _with(call, blocks)))
+            for blocks in neighbours(space, own, own, self.request.most) if blocks != own
+        ]  # fmt: skip
+        ranked = tuning.rank(trials, self.destination.limits.unit_warps)
+        failed = sum(t.observation.outcome is not Outcome.PASS for t in trials)
+        found = f"search without hardware, Triton {target.versions.get('triton', '')}"
+        choice = Choice((launch.dtype,), ranked=tuple(_ranked(t) for t in ranked[:5]), tried=len(trials), failed=failed)
+        if not ranked:
+            return replace(choice, found=found, why=why)
+        return replace(choice, found=found, blocks=dict(ranked[0].blocks), interpreted=UNCHECKED)
+
+    def _run(self, launch: Launched, call: Call) -> Observation:
+        target = self.destination.target
+        more: dict[str, Any] = {
+            "op": "launch", "calls": [to_json(call)], "paths": list(self.recording.paths), "configs": 1,
+            "root": str(self.harness.root), "last": False,
+        }  # fmt: skip
+        return self.harness.run_with(launch.cell(target), target, {}, "", **more)
+
+    # --------------------------------------------------------------------------------------------------- what else
+
+    def _lint(self, call: Call) -> Iterator[Fault]:
+        path = Path(call.file)
+        if path.is_file():
+            lines = _span(path, call)
+            for fault in special.lint([path], self.source, self.destination, path.parent):
+                number = int(fault.line.rpartition(":")[2] or 0)
+                if number in lines:
+                    yield fault
+
+    def _precision(self, pairs: Sequence[Pair]) -> Iterator[Fault]:
+        """Products of float32 whose inputs one side rounds, by their instruction."""
+        for pair in pairs:
+            for a, b in zip(pair.source, pair.destination, strict=False):
+                here, there = (precision_of(r.instruction) for r in (a, b))
+                if pair.dtype == "float32" and a.instruction and b.instruction and here != there:
+                    message = f"{a.made.kernel}: a product of float32 is computed in {here} here and {there} there"
+                    yield Fault("dot-precision", message, Seen.ASSEMBLY, "", (self.destination.target.id,))
+
+
+def _readings(launch: Launched, observation: Observation | None) -> tuple[Reading, ...]:
+    """Return what the resources of a compiled launch say; layouts and denormals are not among them."""
+    options = {**DEFAULTS, **launch.calls[0].options}
+    return tuple(
+        Reading(
+            Made(r.kernel, spills=r.spills or 0), warps=int(options[WARPS]), stages=int(options[STAGES]),
+            shared=r.shared or 0, instruction=r.matrix,
+        )
+        for r in (observation.resources if observation is not None else ())
+    )  # fmt: skip
+
+
+def _blocks(call: Call) -> dict[str, int]:
+    """Return the sizes of tiles among a launch's constants, its warps and its stages."""
+    sizes = {
+        n: v for n, v in call.arguments.items()
+        if n in call.constants and BLOCK.search(n) and isinstance(v, int) and v >= SMALLEST and v & (v - 1) == 0
+    }  # fmt: skip
+    options = {n: int(call.options.get(n, default)) for n, default in DEFAULTS.items()}
+    return {**sizes, **options}
+
+
+def _smaller(name: str, value: int) -> tuple[int, ...]:
+    if name == STAGES:
+        return tuple(range(value, 0, -1))
+    least = 1 if name == WARPS else SMALLEST
+    return tuple(v for v in (value, value // 2, value // 4) if v >= least)
+
+
+def _with(call: Call, blocks: Mapping[str, int]) -> Call:
+    arguments = {n: blocks.get(n, v) if n in call.constants else v for n, v in call.arguments.items()}
+    options = {**call.options, **{n: blocks[n] for n in DEFAULTS if n in blocks}}
+    return replace(call, arguments=arguments, options=options)
+
+
+def _names(call: Call) -> tuple[str, ...]:
+    path = Path(call.file)
+    try:
+        return uses(path.read_text(encoding="utf-8"), call.kernel.rpartition(".")[2]).names
+    except (OSError, LookupError, SyntaxError, UnicodeDecodeError):  # generated, or made in another way
+        return ()
+
+
+def _span(path: Path, call: Call) -> range:
+    """Return the lines of the kernel: findings about others of its file are theirs."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    body = range(call.line, len(lines))
+    ends = (i for i in body if lines[i].strip() and not lines[i][0].isspace() and not lines[i].startswith((")", "#")))
+    return range(call.line, next(ends, len(lines)) + 1)
+
+
+def _ranked(trial: Trial) -> Ranked:
+    resources = trial.observation.resources
+    return Ranked(
+        dict(trial.blocks), None, max((r.registers or 0 for r in resources), default=0),
+        max((r.shared or 0 for r in resources), default=0), trial.occupancy, trial.matrix,
+    )  # fmt: skip
