@@ -142,6 +142,7 @@ def _around_a_block(d: Draw):
 SAMPLES = (
     Sample("none-of-3", _operands((0, 0, 0), 16, 16)),
     Sample("1-of-1-1x1", _operands((1,), 1, 1)),
+    Sample("1-of-1-16x16-rest1", _operands((1,), 16, 16, rest=1)),  # no program of the grid is left over
     Sample("5.0.33.1-of-4-65x77-rest3", _operands((5, 0, 33, 1), 65, 77, rest=3), quick=True),
     Sample("64.32-of-2-64x64", _operands((64, 32), 64, 64)),
     Sample("around-a-block-of-3-33x40", _operands(_around_a_block, 33, 40)),

@@ -221,6 +221,7 @@ CASE = KernelCase(
         Sample("130x1200-mean-100", _gradient_of(normal_rows(130, 1200, mean=100.0))),  # more rows than programs
         Sample("row", _gradient_of(row_sample(0))),
         Sample("row-plus-1", _gradient_of(row_sample(1))),
+        Sample("9-row-plus-1", _gradient_of(row_sample(1, rows=9))),  # more rows than a program takes of long ones
         Sample("long-mean-100", _gradient_of(long_rows)),
         Sample("16384x4096", _gradient_of(normal_rows(16384, 4096)), bench=True),
     ),

@@ -58,9 +58,9 @@ def normal_rows(*shape, mean=0.0):
     return lambda draw: draw.normal(*shape) + mean
 
 
-def row_sample(difference):
+def row_sample(difference, rows=3):
     """Return what draws rows that are `difference` longer than the longest that a program holds whole."""
-    return lambda draw: draw.normal(3, draw.blocks["ROW"] + difference)
+    return lambda draw: draw.normal(rows, draw.blocks["ROW"] + difference)
 
 
 def long_rows(draw: Draw):

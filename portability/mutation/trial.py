@@ -138,7 +138,7 @@ class Trials:
 def _cells_by_case(harness: Harness) -> Mapping[str, Sequence[Cell]]:
     """The cells of the interpreter, of each case the quick one at its first dtype first.
 
-    Every sample at the first dtype, and the quick one at the others: what a mistake does at one dtype, it does at all,
+    Every sample at its first dtype, and the quick one at the others: what a mistake does at one dtype, it does at all,
     unless it is a mistake about dtypes. Last comes one cell for a target of each compiler, since an interpreter takes
     kernels that none of them does.
     """
@@ -162,5 +162,6 @@ def _quick(case: CaseInfo) -> set[str]:
 
 def _ranked(cells: Sequence[Cell], case: CaseInfo) -> list[Cell]:
     quick, first = _quick(case), cells[0].dtype
-    taken = [c for c in cells if c.dtype == first or c.sample in quick]
+    dtypes = {c.sample: c.dtype for c in reversed(cells)}  # the first of each sample
+    taken = [c for c in cells if c.dtype == dtypes[c.sample] or c.sample in quick]
     return sorted(taken, key=lambda c: (catalogues.AS in c.sample, c.dtype != first, c.sample not in quick))
