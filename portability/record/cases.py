@@ -84,8 +84,10 @@ def origins(recordings: Iterable[Recording]) -> dict[tuple[str, str], str]:
 
 def package_of(call: Call) -> str:
     """Return the package that a kernel is of; a program's own file stands for itself, and what is generated for all."""
-    if call.origin != "triton":
+    if call.origin == "inductor":
         return call.origin
+    if call.package:
+        return call.package
     return Path(call.file).stem if call.module == "__main__" else call.module.partition(".")[0]
 
 

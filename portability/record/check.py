@@ -68,11 +68,14 @@ def check(
     return read_run(results)
 
 
-def _launches(recordings: Sequence[Recording], target: Target) -> list[Launched]:
+def _recorded(recordings: Sequence[Recording], target: Target) -> Recording:
     """Return what a target is given."""
     compiler = target.id.partition(":")[0]
-    own = [r for r in recordings if r.target.partition(":")[0] == compiler]
-    found = launched(merge(own or recordings))
+    return merge([r for r in recordings if r.target.partition(":")[0] == compiler] or recordings)
+
+
+def _launches(recording: Recording, target: Target) -> list[Launched]:
+    found = launched(recording)
     return [x for x in found if small(x)] if target.evidence is Evidence.INTERPRETED else found
 
 
@@ -106,8 +109,8 @@ class _Work:
 
     def __init__(self, recordings: Sequence[Recording], targets: Sequence[Target], request: Request) -> None:
         self.request = request
-        self.paths = list(dict.fromkeys(p for r in recordings for p in r.paths))
-        wanted = ((t, _wanted(_launches(recordings, t), request.kernels)) for t in targets)
+        self._recorded = {(t.id, t.environment): _recorded(recordings, t) for t in targets}
+        wanted = ((t, _wanted(_launches(self._recording(t), t), request.kernels)) for t in targets)
         self._queues = [(t, deque(launches)) for t, launches in wanted]
         self.launches = list({(x.name, x.sample): x for _, queue in self._queues for x in queue}.values())
         self.dtypes = tuple(dict.fromkeys(x.dtype for x in self.launches))
@@ -157,10 +160,14 @@ class _Work:
         with self._lock:
             return (queue.popleft(), not queue) if queue else None
 
+    def _recording(self, target: Target) -> Recording:
+        return self._recorded[target.id, target.environment]
+
     def _observe(self, harness: Harness, launch: Launched, target: Target, last: bool) -> Observation:
         if target.evidence is Evidence.NONE:
             return unavailable(launch.cell(target), target)
         return harness.run_with(
             launch.cell(target), target, {}, "", op="launch", calls=[to_json(c) for c in launch.calls],
-            paths=self.paths, configs=self.request.configs, root=str(harness.root), last=last,
+            recording=to_json(replace(self._recording(target), launches=(), tests=())),
+            configs=self.request.configs, root=str(harness.root), last=last,
         )  # fmt: skip

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from portability.checks.collect import definition
@@ -41,7 +43,7 @@ def call(kernel: Any, given: Mapping[str, Any], options: Mapping[str, Any], made
         digest=digest(kernel),
         arguments=arguments,
         options={n: encode(v) for n, v in options.items()},
-        **{**compiled, **(_local(kernel) if LOCAL in launch.kernel else {}), **more},
+        **{**compiled, **_beside(kernel, launch.file), **more},
     )
 
 
@@ -92,6 +94,35 @@ def versions() -> dict[str, str]:
 def _by_name(kernel: Any, values: Mapping[Any, Any]) -> dict[str, str]:
     names = kernel.arg_names
     return {names[k[0]] if len(k) == 1 else str(k): str(v) for k, v in values.items() if v != []}
+
+
+def _beside(kernel: Any, file: str) -> dict[str, Any]:
+    """Return what makes a kernel again that cannot be imported by its module's name."""
+    if LOCAL in kernel.fn.__qualname__:
+        return _local(kernel)
+    module = kernel.fn.__module__
+    if "." in module or module == "__main__" or _importable(module, file):
+        return {}
+    with contextlib.suppress(OSError):  # the file is gone already: then it cannot be made again, and that is said
+        text = Path(file).read_text(encoding="utf-8")
+        return {"origin": "generated", "source": text, "package": calling_package(file)}
+    return {}
+
+
+def _importable(module: str, file: str) -> bool:
+    where = Path(file).resolve()
+    return any(where == Path(p).resolve() / f"{module}.py" for p in sys.path)
+
+
+def calling_package(file: str) -> str:
+    """Return the package that had a module written and launches its kernels: the innermost on the stack."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in ("portability", "triton", "torch", "__main__", "") and frame.f_code.co_filename != file:
+            return package
+        frame = frame.f_back  # type: ignore[assignment]  # None where the stack ends
+    return ""
 
 
 def _local(kernel: Any) -> dict[str, Any]:

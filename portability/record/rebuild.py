@@ -33,7 +33,7 @@ def extend_paths(paths: Sequence[str]) -> None:
 
 def rebuild(call: Call) -> Any:
     """Return the jitted function of a recorded launch. Raises `NotRebuiltError`."""
-    if call.origin == "inductor":
+    if call.origin != "written":
         return _generated(call)
     whys: list[str] = []
     for module in _modules(call, whys):
@@ -77,7 +77,7 @@ def _local(module: ModuleType, call: Call) -> Any:
 
 
 def _generated(call: Call) -> Any:
-    """Import the module that Inductor wrote, from the recording."""
+    """Import a module that was written while the program ran, from the recording."""
     from portability.record.inductor import kept_driver
 
     name = f"recorded_{hashlib.sha256(call.source.encode()).hexdigest()[:16]}"

@@ -21,6 +21,7 @@ from portability.record import describing, inductor
 from portability.record.model import Call, Grid, Recording
 
 Size = tuple[int, ...]
+OWN = ("PYTEST_", "TRITON_", "TORCHINDUCTOR_")  # variables that say how a program is run, and not what it is
 
 
 class Entry:
@@ -74,6 +75,7 @@ class Recorder:
     def __init__(self, target: str, ran: bool, program: tuple[str, ...] = ()) -> None:
         """`target` is what the program is told of or runs on; `ran` says which."""
         self.target, self.ran, self.program = target, ran, program
+        self._before = dict(os.environ)
         self.test = ""  # the test that runs, where a pytest plugin says so
         self.entries: dict[int, Entry] = {}  # by the compiled kernel
         self.generated: dict[int, dict[Size, Generated]] = {}  # by Inductor's kernel and the sizes that it is given
@@ -98,7 +100,10 @@ class Recorder:
         made = [_counted(e, tests) for e in (*self.entries.values(), *generated)]
         paths = tuple(dict.fromkeys(os.path.abspath(p) for p in sys.path))
         calls = (*made, *self.failed.values())
-        return Recording(self.target, self.ran, self.program, describing.versions(), paths, tuple(tests), calls)
+        variables = {n: v for n, v in os.environ.items() if self._before.get(n) != v and not n.startswith(OWN)}
+        return Recording(
+            self.target, self.ran, self.program, describing.versions(), paths, variables, tuple(tests), calls
+        )
 
     # ------------------------------------------------------------------------------------------ what is wrapped
 

@@ -7,6 +7,7 @@ of the others, so it works where one of them does. They are tried in order until
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,12 +18,13 @@ from portability.backend import Backend, Session
 from portability.checks.cell import Watched
 from portability.checks.pretend import pretend
 from portability.kernel import Blocks, KernelCase, Sample, relative
-from portability.launch import warn_of_configurations
+from portability.launch import driven, warn_of_configurations
 from portability.model import Cell, Evidence, Finding, Observation, Outcome, Target, from_json, to_json
 from portability.record.arguments import UnknownArgumentError, decode, pointer
 from portability.record.cases import shown_file
 from portability.record.describing import digest
-from portability.record.model import Call
+from portability.record.model import Call, Recording
+from portability.record.nowhere import adapter_of
 from portability.record.rebuild import NotRebuiltError, extend_paths, rebuild
 from portability.run import Options, run_cell
 
@@ -33,9 +35,13 @@ def replay(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the observation of `request["calls"]` (one launch, or the configurations of one) on its target."""
     target, cell = from_json(Target, request["target"]), from_json(Cell, request["cell"])
     calls = [from_json(Call, data) for data in request["calls"]]
-    extend_paths(request["paths"])
+    recording = from_json(Recording, request["recording"])
+    extend_paths(recording.paths)
+    os.environ.update(recording.variables)
     adapter = backends.discover(tuple(request.get("backends", ())))[target.backend]
-    made = Replay(calls, adapter, target, request["configs"]).observe(cell, Options(timing=False, root=request["root"]))
+    made = Replay(calls, adapter, target, request["configs"], recording.target).observe(
+        cell, Options(timing=False, root=request["root"])
+    )
     return {"observation": to_json(made), "last": request.get("last", False)}
 
 
@@ -47,6 +53,7 @@ class Replay:
     adapter: Backend
     target: Target
     configs: int = 1
+    told: str = ""  # the target that the recorded program was told of
 
     def observe(self, cell: Cell, options: Options) -> Observation:
         """Return what came of it. What cannot be had again or interpreted is unavailable: no fault of the kernel's."""
@@ -62,15 +69,15 @@ class Replay:
         return self._placed(replace(seen, warnings=(*seen.warnings, *self._notes)), Path(options.root))
 
     def _placed(self, seen: Observation, root: Path) -> Observation:
-        """Name the kernel's file from its package on."""
-        short, whole = relative(self.calls[0].file, root), shown_file(self.calls[0])
-
-        def placed(line: str) -> str:
-            file, _, number = line.rpartition(":")
-            return f"{whole}:{number}" if file == short else line
-
-        warnings = tuple(replace(w, line=placed(w.line)) for w in seen.warnings)
-        return replace(seen, line=placed(seen.line), warnings=warnings)
+        """Name the kernel's file from its package on, and as it was recorded where it was written again."""
+        here = self._function.fn.__code__.co_filename if self._function is not None else self.calls[0].file
+        short, whole = relative(here, root), shown_file(self.calls[0])
+        warnings = tuple(
+            replace(w, line=w.line.replace(short, whole), message=w.message.replace(short, whole))
+            for w in seen.warnings
+        )
+        detail, line = seen.detail.replace(short, whole), seen.line.replace(short, whole)
+        return replace(seen, line=line, detail=detail, warnings=warnings)
 
     def _case(self, cell: Cell) -> KernelCase:
         if self.target.evidence.executes:
@@ -143,12 +150,16 @@ class Replay:
 
     @contextlib.contextmanager
     def _named_device(self) -> Iterator[None]:
-        """A module may ask for its device while it is imported."""
-        if self.adapter.device == "cpu" or self.target.evidence.executes:
+        """A module may ask for its device while it is imported; to be interpreted, it is told of the recorded one."""
+        if not self.target.evidence.executes:
+            with pretend(self.adapter, self.target.id):
+                yield
+        elif not self.told:
             yield
-            return
-        with pretend(self.adapter, self.target.id):
-            yield
+        else:
+            adapter = adapter_of(self.told)
+            with driven(adapter.gpu_target(self.told), adapter.limits_of(self.told)), pretend(adapter, self.told):
+                yield
 
 
 def _largest(call: Call) -> tuple[int, ...]:
