@@ -225,4 +225,5 @@ def _rename(
 def _dtype_name(value: Any) -> str:
     import triton.language as tl
 
-    return next(n for n in vars(tl) if isinstance(getattr(tl, n), tl.dtype) and getattr(tl, n) == value)
+    found: str = next(n for n in vars(tl) if isinstance(getattr(tl, n), tl.dtype) and getattr(tl, n) == value)
+    return found

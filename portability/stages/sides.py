@@ -70,8 +70,8 @@ def beside(left: str, right: str, width: int) -> Iterator[str]:
     """
     each = max(20, (width - GUTTER) // 2)
     a, b = left.splitlines(), right.splitlines()
-    keys = [[NUMBERED.sub("%", line.strip()) for line in text] for text in (a, b)]
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, *keys).get_opcodes():
+    left_keys, right_keys = ([NUMBERED.sub("%", line.strip()) for line in text] for text in (a, b))
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, left_keys, right_keys).get_opcodes():
         for k in range(max(i2 - i1, j2 - j1)):
             x = a[i1 + k] if i1 + k < i2 else None
             y = b[j1 + k] if j1 + k < j2 else None

@@ -1,14 +1,12 @@
 """Files that show a failure without this package: what is made smaller, what is written, and what the file shows."""
 
-# mypy: disable-error-code="untyped-decorator, no-untyped-def"
-# (a jitted kernel is no Python to a type checker)
-
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,7 +104,7 @@ def test_without_time_it_stays_as_it_is() -> None:
 # ------------------------------------------------------------------------------------------------ changed samples
 
 
-def changed_input(x, **change):
+def changed_input(x: tuple[Any, ...], **change: Any) -> tuple[Any, ...]:
     from portability.kernel import Blocks, Draw, KernelCase, Sample
     from portability.reproducer.change import changed
 
@@ -160,12 +158,12 @@ def test_numbers_among_the_inputs_follow_where_it_is_asked_for() -> None:
         lambda t: t.tensor([True, False]),
     ],
 )
-def test_a_tensor_is_made_again_with_its_values_and_layout(make) -> None:
+def test_a_tensor_is_made_again_with_its_values_and_layout(make: Callable[[Any], Any]) -> None:
     torch = pytest.importorskip("torch")
     from portability.reproducer import literals
 
     tensor = make(torch)
-    names = {"torch": torch}
+    names: dict[str, Any] = {"torch": torch}
     exec("import base64, zlib" + "".join(literals.HELPERS.values()), names)
     again = eval(literals.tensor(tensor), names)
     assert (again.dtype, again.shape, again.stride()) == (tensor.dtype, tensor.shape, tensor.stride())

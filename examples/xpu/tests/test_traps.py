@@ -130,8 +130,8 @@ def test_a_warm_cache_gives_the_same_answers(xpus: Xpus) -> None:
 @needs_ocloc
 @pytest.mark.parametrize("target", Xpu.targets)
 def test_dtypes_are_claimed_that_work_and_no_others(xpus: Xpus, target: str) -> None:
-    case = xpus.catalogue.case("double")
-    works = {d for d in case.dtypes if xpus.observe("double", target, d).outcome is Outcome.PASS}
+    case = xpus.catalogue.case("convert")
+    works = {d for d in case.dtypes if xpus.observe("convert", target, d).outcome is Outcome.PASS}
     assert works == {d for d in case.dtypes if Xpu().claims(target, d)}
 
 
@@ -142,4 +142,6 @@ def test_bundled_kernels_compile_with_the_blocks_of_the_table(xpus: Xpus, kernel
     sample = next(s.name for s in xpus.catalogue.case(kernel).samples if s.quick)
     seen = xpus.observe(kernel, target, "float16", sample)
     assert seen.outcome is Outcome.PASS, seen.detail
-    assert "register-spills" not in {w.code for w in seen.warnings}
+    # Without 2-D block loads triton-xpu 3.3 makes no matrix instructions: a product takes whatever registers there are.
+    spills = (kernel, target) == ("matmul", "xpu:dg2")
+    assert ("register-spills" in {w.code for w in seen.warnings}) is spills

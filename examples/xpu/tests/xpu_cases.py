@@ -15,6 +15,15 @@ def double_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def convert_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    if x.dtype.primitive_bitwidth > 8:
+        x = x + x
+    tl.store(out_ptr + offsets, x.to(tl.float32).to(x.dtype), mask=offsets < n)
+
+
+@triton.jit
 def product_kernel(a_ptr, b_ptr, out_ptr, M: tl.constexpr, K: tl.constexpr):
     m, k = tl.arange(0, M), tl.arange(0, K)
     a = tl.load(a_ptr + m[:, None] * K + k[None, :])
@@ -43,6 +52,13 @@ def double(x, blocks=None, **options):
     """Return 2x."""
     out = torch.empty_like(x)
     double_kernel[(triton.cdiv(x.numel(), blocks["BLOCK"]),)](x, out, x.numel(), **blocks, **options)
+    return out
+
+
+def convert(x, blocks=None):  # noqa: ARG001
+    """Return x by way of float32, doubled where a dtype can be added."""
+    out = torch.empty_like(x)
+    convert_kernel[(1,)](x, out, x.numel(), BLOCK=32)
     return out
 
 
@@ -82,7 +98,8 @@ EVERY = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip
 CASES = [
-    case("double", double, lambda x: x * 2, EVERY, blocks=Blocks(BLOCK=64)),
+    case("double", double, lambda x: x * 2, ("float32", "float64"), blocks=Blocks(BLOCK=64)),
+    case("convert", convert, lambda x: x + x if x.element_size() > 1 else x, EVERY),
     case("product", product, torch.matmul, ("float16",), ((64, 64), (64, 64))),
     case("over_limit", product, torch.matmul, ("float16",), ((64, 1024), (1024, 64))),
     case("too_many_threads", too_many_threads, lambda x: x * 2, blocks=Blocks(BLOCK=4096)),
