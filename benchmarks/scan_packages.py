@@ -4,9 +4,10 @@
     python benchmarks/scan_packages.py [PACKAGE]... --pages
 
 The packages must be installed beside this project (examples/packages/README.md says how). Each is driven by its file in
-examples/packages, once for each compiler, and `portability scan` compiles each distinct launch for that compiler's
-targets. FOLDER (results/packages) gets, for each package, PACKAGE.jsonl with the results, launches/ with what was
-recorded, and PACKAGE.md with the tables. `--pages` writes the pages anew.
+examples/packages, once for each compiler, and each kernel's first launch is compiled for that compiler's targets: all
+launches, as `portability scan` compiles them, take two to three times as long. FOLDER (results/packages) gets, for each
+package, PACKAGE-cuda.jsonl and PACKAGE-hip.jsonl with the results, launches/ with all that was recorded, and PACKAGE.md
+with the tables. `--pages` writes the pages anew.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from portability.model import Observation, Outcome
-from portability.results import read_runs, write_runs
+from portability.results import Run, read_runs, write_runs
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, DRIVERS = ROOT / "results" / "packages", ROOT / "examples" / "packages"
@@ -73,27 +75,47 @@ def main(argv: Sequence[str]) -> int:
 
 
 def scan(package: Package, targets: Sequence[str], into: Path) -> None:
-    """Record the package's launches, compile them, and keep both."""
+    """Record the package's launches, compile one of each kernel, and keep both."""
     (into / "launches").mkdir(parents=True, exist_ok=True)
-    runs, started = [], time.monotonic()
+    started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for recorded, all_targets in TARGETS.items():
             wanted = [t for t in all_targets if t in targets or not targets]
             if wanted:
-                results = Path(folder, f"{recorded.partition(':')[0]}.jsonl")
-                command = _command(package, recorded, wanted, folder, results)
-                subprocess.run(command, env=_variables(package, recorded), check=False)  # 1: something does not compile
-                runs += read_runs(results)
-        for recording in Path(folder).glob("*.json"):
-            keep(package, recording, into / "launches")
-    write_runs(into / f"{package.name}.jsonl", runs)
+                recording = Path(folder, f"{package.name}-{recorded.replace(':', '-')}.json")
+                _run(package, recorded, "record", "-o", recording, "--target", recorded, "--", DRIVERS / package.driver)
+                keep(package, recording, into / "launches")
+                keep_results(package, _compile(package, recorded, wanted, recording), into)
     print(f"{package.name}: {time.monotonic() - started:.0f} s")
 
 
-def _command(package: Package, recorded: str, targets: Sequence[str], folder: str, results: Path) -> list[str]:
-    what = [sys.executable, "-m", "portability.cli", "scan", package.name, "--driver", str(DRIVERS / package.driver)]
-    how = ["--record-target", recorded, "--compile-limit", LIMIT, "-o", folder, "--results", str(results)]
-    return what + how + [word for t in targets for word in ("--target", t)]
+def _compile(package: Package, recorded: str, targets: Sequence[str], recording: Path) -> list[Run]:
+    first, results = recording.with_suffix(".first.json"), recording.with_suffix(".jsonl")
+    first.write_text(json.dumps(first_of_each(json.loads(recording.read_text()))))
+    wanted = [word for t in targets for word in ("--target", t)]
+    _run(package, recorded, "check", first, *wanted, "--compile-limit", LIMIT, "--results", results)
+    return read_runs(results)
+
+
+def first_of_each(recording: dict[str, Any]) -> dict[str, Any]:
+    """Return a recording with each kernel's first launch; of a tuned one, with its configurations."""
+    chosen: dict[tuple[str, str, int], str] = {}
+    kept = []
+    for place, launch in enumerate(recording["launches"]):
+        one = launch.get("tuning") or str(place)
+        if chosen.setdefault((launch["module"], launch["kernel"], launch["line"]), one) == one:
+            kept.append(launch)
+    return {**recording, "launches": kept}
+
+
+def _run(package: Package, recorded: str, *command: str | Path) -> None:
+    """Run a command of the project; its exit code 1 says that a call failed or that something does not compile."""
+    words = [sys.executable, "-m", "portability.cli", *map(str, command)]
+    subprocess.run(words, env=_variables(package, recorded), check=False)
+
+
+def _backend(target: str) -> str:
+    return target.partition(":")[0]
 
 
 def _variables(package: Package, recorded: str) -> dict[str, str]:
@@ -111,12 +133,32 @@ def keep(package: Package, recording: Path, folder: Path) -> None:
     (folder / f"{recording.name}.gz").write_bytes(gzip.compress(text, mtime=0))
 
 
+def keep_results(package: Package, runs: Sequence[Run], folder: Path) -> None:
+    """Write results by compiler, with the first line of what was said: the rest is the kernel's source."""
+    for backend in map(_backend, TARGETS):
+        some = [
+            replace(run, observations=tuple(_brief(o) for o in run.observations if _backend(o.cell.target) == backend))
+            for run in runs
+        ]
+        if some := [run for run in some if run.observations]:
+            write_runs(folder / f"{package.name}-{backend}.jsonl", some)
+
+
+def _brief(observation: Observation) -> Observation:
+    warnings = tuple(replace(w, message=_first(w.message)) for w in observation.warnings)
+    return replace(observation, detail=_first(observation.detail), warnings=warnings)
+
+
+def _first(text: str) -> str:
+    return text.strip().split("\n", 1)[0]
+
+
 # ----------------------------------------------------------------------------------------------------- the page
 
 
 def page(package: Package, folder: Path) -> str:
     """Return the page of a package: what failed by its cause, then every kernel on every target."""
-    runs = read_runs(folder / f"{package.name}.jsonl")
+    runs = [run for path in sorted(folder.glob(f"{package.name}-*.jsonl")) for run in read_runs(path)]
     observations = [o for run in runs for o in run.observations]
     targets = list(_ordered(observations))
     passed = sum(o.outcome is Outcome.PASS for o in observations)
@@ -165,8 +207,7 @@ def _causes(observations: Sequence[Observation]) -> str:
 
 def _said(detail: str) -> str:
     """Return the first line of a message without what differs from kernel to kernel."""
-    first = detail.strip().split("\n", 1)[0]
-    first = re.sub(r"(Required|Hardware limit): \d+", r"\1: …", first.split(". Reducing", 1)[0])
+    first = re.sub(r"(Required|Hardware limit): \d+", r"\1: …", _first(detail).split(". Reducing", 1)[0])
     return re.sub(r"'tensor<.*", "'tensor<…", first)
 
 

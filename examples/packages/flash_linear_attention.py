@@ -29,6 +29,11 @@ def tensor(*shape, dtype=torch.bfloat16):
     return torch.rand(*shape, device="cuda", dtype=dtype).requires_grad_()
 
 
+def given(*shapes):
+    """Tensors without a gradient: of a state that is written to, and where a gradient is made by torch.compile."""
+    return [tensor(*shape).detach() for shape in shapes]
+
+
 def gate(*shape):
     """A decay: the logarithm of a number in (0, 1)."""
     return torch.nn.functional.logsigmoid(torch.randn(*shape, device="cuda")).requires_grad_()
@@ -119,13 +124,13 @@ OPERATORS = {
     "tensor(B, T, 256), tensor(256), tensor(256), tensor(B, T, 256)": "layernorm_fn",
     "tensor(B * T, 256), tensor(256), tensor(256), 1e-5": "layer_norm_quant_fwd",
     "tensor(B, T, 256), tensor(256, 4), tensor(256), activation='silu'": "causal_conv1d",
-    "tensor(B, 256), tensor(B, 256, 4), None, tensor(256, 4)": "causal_conv1d_update",
+    "*given((B, 256), (B, 256, 4)), None, *given((256, 4))": "causal_conv1d_update",
     "x(), tensor(T, 32), tensor(T, 32)": "rotary_embedding",
     "tensor(64, 32000), labels(64)": "cross_entropy_loss",
     "tensor(64, 256), tensor(64, 256).detach(), tensor(32000, 256), tensor(32000, 256).detach()": "fused_kl_div_loss",
     "tensor(2, 65, 32000), tensor(2, 64), labels(2, 64), tensor(2)": "fused_grpo_loss",
-    "tensor(B, T, 256), tensor(B, 256), tensor(256), tensor(256, 1024), tensor(1024, 256)": "channel_mixing_rwkv7",
-    "tensor(B, T, 256), tensor(B, T, 256), *(tensor(1, 1, 256) for _ in range(6))": "fused_addcmul_rwkv7",
+    "*given((B, T, 256), (B, 256), (256,), (256, 1024), (1024, 256))": "channel_mixing_rwkv7",
+    "*given((B, T, 256), (B, T, 256), *[(1, 1, 256)] * 6)": "fused_addcmul_rwkv7",
     "tensor(B, T, 256), tensor(B, T, 256), tensor(256)": "fused_k_rwkv7",
     "tensor(B, T, H * D), x(), x(), tensor(H, D), x(), tensor(B, T, H * D)": "gate_output_correction",
 }
