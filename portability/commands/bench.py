@@ -58,7 +58,8 @@ def main(args: argparse.Namespace) -> int:
                 harness.catalogue,
                 harness.adapters,
             )
-            targets, cases = _devices(harness.catalogue, args.target), _swept(harness.catalogue, args.kernel)
+            targets = _devices(harness.catalogue, args.target)
+            cases = _swept(harness.catalogue, args.kernel, args.dtype)
             recorded = Selection(tuple(args.kernel), (), tuple(t.id for t in targets), tuple(args.dtype), "sweep")
             with Writer(results, provenance.header_of(harness, recorded, 0)) as writer:
                 right = [
@@ -91,14 +92,19 @@ def _devices(catalogue: Catalogue, asked: Sequence[str]) -> list[Target]:
     return [t for t in here if not asked or t.id in asked]
 
 
-def _swept(catalogue: Catalogue, patterns: Sequence[str]) -> list[CaseInfo]:
-    """Return the cases of these names, each with a sweep."""
+def _swept(catalogue: Catalogue, patterns: Sequence[str], dtypes: Sequence[str]) -> list[CaseInfo]:
+    """Return the cases of these names, each with a sweep and all the dtypes."""
     swept = [c for c in catalogue.cases if c.sweep]
     for pattern in patterns:
         if not any(fnmatchcase(c.name, pattern) for c in swept):
             names = ", ".join(c.name for c in swept) or "none"
             raise ValueError(f"{pattern} declares no sweep (KernelCase.sweep); those that do: {names}")
-    return [c for c in swept if any(fnmatchcase(c.name, p) for p in patterns)]
+    cases = [c for c in swept if any(fnmatchcase(c.name, p) for p in patterns)]
+    for case in cases:
+        for dtype in dtypes:
+            if dtype not in case.dtypes:
+                raise ValueError(f"--dtype {dtype}: {case.name} takes {', '.join(case.dtypes)}")
+    return cases
 
 
 def _sweep(harness: Harness, writer: Writer, case: CaseInfo, target: Target, dtype: str, sizes: Sequence[int]) -> bool:

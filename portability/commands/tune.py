@@ -49,6 +49,8 @@ def main(args: argparse.Namespace) -> int:
             case = harness.catalogue.case(args.kernel)
             if not case.space:
                 raise ValueError(f"{args.kernel} declares no space to search (KernelCase.space)")
+            if args.dtype and args.dtype not in case.dtypes:
+                raise ValueError(f"--dtype {args.dtype}: {case.name} takes {', '.join(case.dtypes)}")
             found = [_tune(harness, case, t, args) for t in harness.catalogue.targets if t.id in args.target]
         finally:
             harness.close()

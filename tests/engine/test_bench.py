@@ -136,6 +136,7 @@ def test_sizes_are_swept_compared_and_timed(project: Callable[[str], Project]) -
         (("right",), "right declares no sweep (KernelCase.sweep); those that do: "),
         (("vector_add", "--size", "0"), "--size 0: a size is a positive number"),
         (("vector_add", "--target", "cuda:90"), "cuda:90 does not run here, and a sweep is a measurement: no device"),
+        (("vector_add", "--dtype", "bool"), "--dtype bool: vector_add takes float32, float16"),
         (("vector_adds",), "vector_add"),
     ],
 )
