@@ -104,16 +104,24 @@ def _compile_once(spirv: bytes, kernel: str, device: str, flags: str, limit: flo
         command = [program() or "ocloc", "compile", "-file", str(source), "-spirv_input", "-device", device,
                    "-out_dir", folder, *(["-options", flags] if flags else [])]  # fmt: skip
         done = _run(command, folder, limit)
-        said = (done.stdout + done.stderr).replace(f"{folder}/", "").strip()
+        said = (done.stdout + done.stderr).replace(f"{folder}/", "")
         found = sorted(Path(folder).glob("*.bin"))
         if done.returncode != 0:
-            raise NativeCompilerError(f"ocloc: exit code {done.returncode}\n{said}")
+            raise NativeCompilerError(_refusal(said, done.returncode))
         binary = found[0].read_bytes() if found else b""
     code = dict(kernels(binary)).get(kernel, b"")
     if not code:
         raise EmptyBinaryError(f"ocloc succeeds, and there is no code of {kernel} in its {len(binary)} bytes")
     spilled = next((m for m in SPILLED.finditer(said) if m[1] == kernel), None)
     return Native(binary, code, int(spilled[4]) if spilled else 0, int(spilled[3]) if spilled else None)
+
+
+def _refusal(said: str, code: int) -> str:
+    """Return what ocloc says is wrong, once each, without the words around it and its command line."""
+    lines = dict.fromkeys(line.strip() for line in said.splitlines() if line.strip())
+    told = [line for line in lines if not line.startswith(("Command was:", "Compilation from IR", "Build "))]
+    errors = [line for line in told if line.startswith("error:")]
+    return "ocloc: " + "\n".join([*errors, *(line for line in told if line not in errors)] or [f"exit code {code}"])
 
 
 def kernels(binary: bytes) -> Iterator[tuple[str, bytes]]:

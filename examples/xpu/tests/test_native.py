@@ -44,9 +44,13 @@ def test_success_without_a_binary_is_no_success(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_refusal_tells_what_ocloc_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(tmp_path, monkeypatch, "echo 'error: Double type is not supported on this platform.'; exit 245")
-    with pytest.raises(native.NativeCompilerError, match="Double type is not supported"):
+    told = (
+        "Compilation from IR - skipping loading of FCL\\nin kernel: k\\nerror: no double\\nCommand was: ocloc compile"
+    )
+    stand_in(tmp_path, monkeypatch, f"printf '{told}'; exit 245")
+    with pytest.raises(native.NativeCompilerError) as raised:
         compiled()
+    assert str(raised.value) == "ocloc: error: no double\nin kernel: k"
 
 
 @needs_ocloc

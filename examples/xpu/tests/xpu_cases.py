@@ -15,10 +15,10 @@ def double_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def convert_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+def convert_kernel(x_ptr, out_ptr, n, ADD: tl.constexpr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets, mask=offsets < n)
-    if x.dtype.primitive_bitwidth > 8:
+    if ADD:
         x = x + x
     tl.store(out_ptr + offsets, x.to(tl.float32).to(x.dtype), mask=offsets < n)
 
@@ -58,7 +58,7 @@ def double(x, blocks=None, **options):
 def convert(x, blocks=None):  # noqa: ARG001
     """Return x by way of float32, doubled where a dtype can be added."""
     out = torch.empty_like(x)
-    convert_kernel[(1,)](x, out, x.numel(), BLOCK=32)
+    convert_kernel[(1,)](x, out, x.numel(), ADD=x.element_size() > 1, BLOCK=32)
     return out
 
 
