@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -242,3 +243,56 @@ def test_a_choice_that_is_nothing_is_refused(tmp_path: Path, words: tuple[str, .
     write(tmp_path / "l.json", recorded(scaled))
     done = project.portability("check", "l.json", *words)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+# --------------------------------------------------------------------------------------------------- generated
+
+GENERATED = """\
+import triton
+import triton.language as tl
+
+@triton.jit
+def made_while_it_ran(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)
+"""
+
+
+def generated(folder: Path) -> Launched:
+    """Return a launch of a kernel whose module is written, imported from its file, and gone again."""
+    path = folder / "written_meanwhile.py"
+    path.write_text(GENERATED)
+    spec = importlib.util.spec_from_file_location("written_meanwhile", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (launch,) = launches(lambda: module.made_while_it_ran[(1,)](torch.empty(64, device="cuda"), BLOCK=64))
+    path.unlink()
+    return launch
+
+
+def test_a_kernel_that_its_package_generates_is_made_again(tmp_path: Path) -> None:
+    """From the module's text, which the recording holds."""
+    assert observe(generated(tmp_path), "cuda:90").outcome is Outcome.PASS
+
+
+def test_a_generated_kernel_belongs_to_the_package_that_launches_it(tmp_path: Path) -> None:
+    """And not to a module that nobody knows by its name."""
+    launch = generated(tmp_path)
+    assert (launch.calls[0].origin, launch.name) == ("generated", "tests:made_while_it_ran")
+
+
+def test_a_generated_kernels_error_names_the_file_that_was_written(tmp_path: Path) -> None:
+    """And not the one that it was written into again."""
+    launch = generated(tmp_path)
+    broken = changed(launch, source=GENERATED.replace("1.0", "tl.no_such_function()"), digest="")
+    seen = observe(broken, "cuda:90")
+    assert seen.outcome is Outcome.COMPILE_ERROR
+    assert seen.line == f"{tmp_path.name}/written_meanwhile.py:6"
+
+
+def test_variables_that_a_program_sets_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package may ask for them when it is imported again."""
+    monkeypatch.delenv("CHOSEN_VENDOR", raising=False)
+    made = recorded(lambda: monkeypatch.setenv("CHOSEN_VENDOR", "amd"))
+    assert made.variables == {"CHOSEN_VENDOR": "amd"}
