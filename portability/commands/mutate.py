@@ -5,7 +5,8 @@ swapped, a factor dropped, a store skipped by one program, a race, zeros returne
 cells run on the interpreter up to the first that fails. What cannot be told apart from the original is argued, with a
 reason, in equivalent_mutants.toml beside the kernels.
 
-Exit code 0 if every mutant is caught or argued, 1 if one survives or an argument fits none, 2 for bad input.
+Exit code 0 if every mutant is caught or argued, 1 if one survives or is not tried or an argument fits none, 2 for bad
+input.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "<!-- mutants --> (repeatable)",
     )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="list the mutants and run none")
+    parser.add_argument("--no-run", action="store_true", help="run none: report what --results holds")
     parser.add_argument(
         "--results", type=Path, metavar="FILE", help="keep verdicts in a file; a mutant that is caught there is not run"
     )
@@ -76,17 +78,18 @@ def main(args: argparse.Namespace) -> int:
     equivalents = report.Equivalents(sorted({t.mutant.file.parent for t in tasks}))
     journal = Journal(args.results)
     verdicts = list(_verdicts(tasks, equivalents, journal, args, matrix))
+    left = len(tasks) - len(verdicts)
     unused: list[str] = []
-    if not args.kind and not args.kernels:
+    if not args.kind and not args.kernels and not left:
         unused = equivalents.unused({t.mutant.file.name for t in tasks})
         journal.replace(sorted(verdicts, key=lambda v: (v.mutant.file.name, v.mutant.line, v.mutant.name)))
     entries = [entry_of(v) for v in verdicts]
     print(report.json_text(entries) if args.json else report.text(entries, args.every), end="")
-    for line in unused:
+    for line in [*unused, *([f"{left} of {len(tasks)} mutants are not tried yet"] if left else [])]:
         print(line, file=sys.stderr)
     for page in args.update:
         page.write_text(report.embedded(page.read_text(), report.blocks(entries), str(page)))
-    return int(bool(unused) or any(v.state is State.SURVIVED for v in verdicts))
+    return int(bool(unused or left) or any(v.state is State.SURVIVED for v in verdicts))
 
 
 def _named(patterns: Sequence[str], name: str) -> bool:
@@ -115,14 +118,14 @@ def _verdicts(
     waiting = []
     for task in tasks:
         reason = equivalents.reason(task.mutant)
-        known = journal.known(task.mutant)
+        known = journal.known(task.mutant, survivors=args.no_run)
         if reason:
             yield Verdict(task.mutant, State.EQUIVALENT, detail=reason)
         elif known is not None:
             yield known
         else:
             waiting.append(task)
-    if not waiting:
+    if not waiting or args.no_run:
         return
     with temporary_folder() as folder:
         trials = Trials(matrix, folder, Path.cwd(), max(1, min(args.n, len(waiting))), args.budget)

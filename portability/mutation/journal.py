@@ -38,10 +38,11 @@ class Journal:
         self._path = path
         self._known = {e.mutant: e for e in read_entries(path)} if path is not None and path.exists() else {}
 
-    def known(self, mutant: Mutant) -> Verdict | None:
-        """Return the verdict of an earlier run, where a cell told; one that survived is run again."""
+    def known(self, mutant: Mutant, survivors: bool = False) -> Verdict | None:
+        """Return the verdict of an earlier run; one that survived is run again, unless `survivors` are asked for."""
         entry = self._known.get(mutant.digest)
-        if entry is None or entry.state not in (State.CAUGHT.value, State.INVALID.value):
+        standing = {State.CAUGHT.value, State.INVALID.value, *([State.SURVIVED.value] if survivors else [])}
+        if entry is None or entry.state not in standing:
             return None
         return Verdict(mutant, State(entry.state), entry.cell, entry.outcome, entry.detail, entry.cells)
 

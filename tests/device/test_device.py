@@ -132,3 +132,24 @@ def test_one_context_a_device(tmp_path: Path) -> None:
     thread.join()
     assert code == 0, said
     assert max(seen) == 1, seen
+
+
+PLACES = {  # outcome, and a part of what is said
+    "doubled": (Outcome.PASS, ""),
+    "in_the_default_stream": (Outcome.RACE, "differs in another stream"),
+    "in_pairs": (Outcome.OUT_OF_BOUNDS, "misaligned address"),
+    "total": (Outcome.NONDETERMINISTIC, "differs in bits from run to run"),
+    "total_in_any_order": (Outcome.PASS, ""),
+}
+
+
+def test_another_stream_other_places_and_repetition(tmp_path: Path) -> None:
+    """A launch outside of the current stream, a kernel for aligned inputs alone, and sums in any order are told."""
+    shutil.copy(Path(__file__).parent / "faulty_on_device.py", tmp_path)
+    (tmp_path / "matrix.toml").write_text('[matrix]\nkernels = ["faulty_on_device"]\n')
+    target = next(t.id for b in discover().values() for t in b.status() if t.evidence is Evidence.RAN)
+    run, _, said = Project(tmp_path).run(*PLACES, "--target", target, "--no-timing", "-n0", timeout=600)
+    found = by_cell(run)
+    for name, (outcome, part) in PLACES.items():
+        assert found[name, target].outcome is outcome, f"{name}: {found[name, target].detail}\n{said}"
+        assert part in found[name, target].detail
