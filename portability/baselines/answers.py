@@ -26,6 +26,10 @@ DTYPES = {
     "fp8e5": "float8_e5m2", "float8e4b8": "float8_e4m3fnuz", "fp8e4b8": "float8_e4m3fnuz", "int1": "bool",
     "float8e5b16": "float8_e5m2fnuz", "fp8e5b16": "float8_e5m2fnuz", "fp8": "float8_e4m3fn", "float8": "float8_e4m3fn",
 }  # fmt: skip
+LANGUAGE = {  # torch's name of a dtype -> the language's, where they differ
+    "float8_e4m3fn": "float8e4nv", "float8_e5m2": "float8e5", "float8_e4m3fnuz": "float8e4b8",
+    "float8_e5m2fnuz": "float8e5b16", "bool": "int1",
+}  # fmt: skip
 
 
 class UnknownNameError(LookupError):
@@ -84,6 +88,9 @@ def resolve(asked: str, folder: Path = FOLDER) -> list[str]:
     known = known_names(folder)
     plain = asked.removeprefix("@").removeprefix("triton.language.extra.").removesuffix("()")
     plain = plain.replace("triton.language.", "tl.", 1).removeprefix("triton.")
+    dtype = DTYPES.get(plain.removeprefix("tl."), plain.removeprefix("torch."))
+    if f"cast.{dtype}" in known:  # a dtype, under torch's or the language's name or a shorter one
+        return [f"tl.{LANGUAGE.get(dtype, dtype)}", f"cast.{dtype}"]
     for spaces in (SPACES, VENDORS):
         found = [name for space in spaces if (name := space + plain) in known]
         if found:
