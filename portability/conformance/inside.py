@@ -272,7 +272,7 @@ class _Smaller:
     def open(self, target: Target) -> Iterator[Any]:
         """Open the target, with its limits made small meanwhile."""
         small = replace(self._adapter.limits_of(target.id), shared_memory=SHARED)
-        self._adapter.limits_of = lambda _: small  # type: ignore[method-assign]
+        self._adapter.limits_of = lambda _: small  # type: ignore[method-assign, assignment]
         try:
             with self._adapter.open(target) as session:
                 yield session

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from portability import tuning
 from portability.backend import discover
@@ -19,7 +18,7 @@ from portability.checks.model import Fault, Made, Seen
 from portability.facts import facts_of
 from portability.harness import Harness
 from portability.matrix import Matrix, MatrixError
-from portability.model import Evidence, Observation, Outcome, to_json
+from portability.model import Evidence, Observation, Outcome
 from portability.porting import advice, special
 from portability.porting.model import Attempt, Choice, Ranked, Reading, Report
 from portability.porting.search import neighbours
@@ -27,7 +26,7 @@ from portability.porting.session import SPILLS, Request, judged, needs
 from portability.porting.special import End, Pair
 from portability.record.cases import Launched, launched
 from portability.record.check import Request as Check
-from portability.record.check import check
+from portability.record.check import check, observe
 from portability.record.model import Call, Recording, read
 from portability.tuning import Trial
 from portability.uses import uses
@@ -35,7 +34,7 @@ from portability.uses import uses
 BLOCK = re.compile(r"BLOCK|TILE|CHUNK", re.IGNORECASE)  # in the name of a constant that is a size of a tile
 SMALLEST = 16  # elements of a tile: products need as many
 WARPS, STAGES = "num_warps", "num_stages"
-DEFAULTS = {WARPS: 4, STAGES: 3}  # Triton's own, where a launch names none
+DEFAULT_WARPS = 4  # Triton's own; the default of stages is each target's
 UNCHECKED = "not interpreted: the grid of a launch is the program's own, and follows its blocks there"
 
 
@@ -143,12 +142,10 @@ class _Mover:
         return replace(choice, found=found, blocks=dict(ranked[0].blocks), interpreted=UNCHECKED)
 
     def _run(self, launch: Launched, call: Call) -> Observation:
-        target = self.destination.target
-        more: dict[str, Any] = {
-            "op": "launch", "calls": [to_json(call)], "paths": list(self.recording.paths), "configs": 1,
-            "root": str(self.harness.root), "last": False,
-        }  # fmt: skip
-        return self.harness.run_with(launch.cell(target), target, {}, "", **more)
+        made = observe(self.harness, replace(launch, calls=(call,)), self.destination.target, self.recording)
+        if made.outcome is Outcome.HARNESS_ERROR:
+            raise RuntimeError(f"{made.cell.id}: {made.detail}")
+        return made
 
     # --------------------------------------------------------------------------------------------------- what else
 
@@ -173,7 +170,7 @@ class _Mover:
 
 def _readings(launch: Launched, observation: Observation | None) -> tuple[Reading, ...]:
     """Return what the resources of a compiled launch say; layouts and denormals are not among them."""
-    options = {**DEFAULTS, **launch.calls[0].options}
+    options = {WARPS: DEFAULT_WARPS, STAGES: 0, **launch.calls[0].options}
     return tuple(
         Reading(
             Made(r.kernel, spills=r.spills or 0), warps=int(options[WARPS]), stages=int(options[STAGES]),
@@ -189,8 +186,8 @@ def _blocks(call: Call) -> dict[str, int]:
         n: v for n, v in call.arguments.items()
         if n in call.constants and BLOCK.search(n) and isinstance(v, int) and v >= SMALLEST and v & (v - 1) == 0
     }  # fmt: skip
-    options = {n: int(call.options.get(n, default)) for n, default in DEFAULTS.items()}
-    return {**sizes, **options}
+    named = {n: int(call.options[n]) for n in (WARPS, STAGES) if n in call.options}
+    return {**sizes, WARPS: DEFAULT_WARPS, **named}
 
 
 def _smaller(name: str, value: int) -> tuple[int, ...]:
@@ -202,7 +199,7 @@ def _smaller(name: str, value: int) -> tuple[int, ...]:
 
 def _with(call: Call, blocks: Mapping[str, int]) -> Call:
     arguments = {n: blocks.get(n, v) if n in call.constants else v for n, v in call.arguments.items()}
-    options = {**call.options, **{n: blocks[n] for n in DEFAULTS if n in blocks}}
+    options = {**call.options, **{n: blocks[n] for n in (WARPS, STAGES) if n in blocks}}
     return replace(call, arguments=arguments, options=options)
 
 

@@ -175,7 +175,9 @@ class _Move:
             self.source.adapter, self.case.name, source.id, dtype, default, self.harness.matrix.blocks
         )
         there, theirs = self._read(self.destination, dtype, sample, resolved.blocks, resolved.source)
-        here, ours, first = None, [], not any(p.dtype == dtype for p in self.pairs)
+        first = not any(p.dtype == dtype for p in self.pairs)
+        here: Observation | None = None
+        ours: list[Reading] = []
         if first or there.outcome is not Outcome.PASS:  # a further sample that moves says nothing of the source
             here, ours = self._read(self.source, dtype, sample, resolved.blocks, resolved.source)
         self.aligned.setdefault(sample, max((r.aligned for r in (*theirs, *ours)), default=0))

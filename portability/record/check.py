@@ -15,10 +15,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from portability import provenance
+from portability.catalogue import from_text
 from portability.device import DeviceBackend
-from portability.harness import Harness
+from portability.harness import CATALOGUE_LIMIT, Harness, HarnessError
 from portability.matrix import Matrix, MatrixError
-from portability.model import Evidence, Observation, Target, to_json
+from portability.model import DEFAULT_ENVIRONMENT, Evidence, Observation, Target, to_json
 from portability.pool import temporary_folder, unavailable
 from portability.record.cases import Launched, infos, launched, small
 from portability.record.model import Recording, merge
@@ -50,16 +51,20 @@ def check(
 
     Raises `ValueError` where a pattern of `request` matches nothing, and for a recording of nothing.
     """
-    matrix = replace(matrix or Matrix(), expectations=())
-    matrix = replace(matrix, limits={**matrix.limits, "compile": request.limit})
+    matrix = matrix or Matrix()
+    rules = matrix.expectations  # they name recorded kernels, of which the catalogue knows nothing
+    matrix = replace(matrix, expectations=(), limits={**matrix.limits, "compile": request.limit})
     with temporary_folder() as folder:
         first = Harness(matrix, folder, Path.cwd(), {})
         try:
+            _learn(first, request)
             targets = _targets(first, request)
             work = _Work(recordings, targets, request)
             header = provenance.header_of(first, Selection(targets=request.targets, cells=work.total), 0)
             claims = {t.id: tuple(d for d in work.dtypes if first.adapters[t.backend].claims(t.id, d)) for t in targets}
-            header = replace(header, cases=tuple(infos(work.launches)), targets=tuple(targets), claims=claims)
+            header = replace(
+                header, cases=tuple(infos(work.launches)), targets=tuple(targets), claims=claims, expectations=rules
+            )
             with Writer(results, header) as writer:
                 work.run(first, writer, say)
                 writer.finish(provenance.now())
@@ -88,6 +93,21 @@ def _wanted(launches: Sequence[Launched], patterns: Sequence[str]) -> list[Launc
         if not any(fnmatchcase(n, pattern) for both in names.values() for n in both):
             raise ValueError(f"--kernel: {pattern!r} is none that was recorded; {nearest(pattern, sorted(names))}")
     return [x for x in launches if any(fnmatchcase(n, p) for n in names[x.name] for p in patterns or ("*",))]
+
+
+def _learn(harness: Harness, request: Request) -> None:
+    """Ask for the targets of this environment alone where they are all that is wanted: starting others takes long."""
+    here = [
+        a for a in harness.adapters.values() if isinstance(a, DeviceBackend) or a.environment == DEFAULT_ENVIRONMENT
+    ]
+    known = {t for a in here for t in a.targets}
+    if harness.matrix.environments or not all(any(fnmatchcase(t, p) for t in known) for p in request.targets):
+        return
+    asked = {"op": "catalogue", "ask": [a.name for a in here]}
+    reply = harness.ask(DEFAULT_ENVIRONMENT, asked, CATALOGUE_LIMIT)
+    if "failure" in reply:
+        raise HarnessError(reply["failure"])
+    harness.adopt(from_text(reply["catalogue"]))
 
 
 def _targets(harness: Harness, request: Request) -> list[Target]:
@@ -135,8 +155,18 @@ class _Work:
 
         workers = max(1, min(self.request.workers, self.total))
         with ThreadPoolExecutor(workers) as pool:
-            for done in [pool.submit(work, i) for i in range(workers)]:
-                done.result()
+            try:
+                for done in [pool.submit(work, i) for i in range(workers)]:
+                    done.result()
+            except BaseException:  # an interruption too: what is written stays, and no worker takes more
+                self._stop()
+                raise
+
+    def _stop(self) -> None:
+        with self._lock:
+            self._free.clear()
+            for _, queue in self._queues:
+                queue.clear()
 
     def _serve(self, harness: Harness, writer: Writer, say: Callable[[str], None]) -> None:
         while (batch := self._batch()) is not None:
@@ -164,10 +194,17 @@ class _Work:
         return self._recorded[target.id, target.environment]
 
     def _observe(self, harness: Harness, launch: Launched, target: Target, last: bool) -> Observation:
-        if target.evidence is Evidence.NONE:
-            return unavailable(launch.cell(target), target)
-        return harness.run_with(
-            launch.cell(target), target, {}, "", op="launch", calls=[to_json(c) for c in launch.calls],
-            recording=to_json(replace(self._recording(target), launches=(), tests=())),
-            configs=self.request.configs, root=str(harness.root), last=last,
-        )  # fmt: skip
+        return observe(harness, launch, target, self._recording(target), self.request.configs, last)
+
+
+def observe(
+    harness: Harness, launch: Launched, target: Target, recording: Recording, configs: int = 1, last: bool = False
+) -> Observation:
+    """Return what one launch of `recording` comes to on `target`; after the `last` one its process is ended."""
+    if target.evidence is Evidence.NONE:
+        return unavailable(launch.cell(target), target)
+    return harness.run_with(
+        launch.cell(target), target, {}, "", op="launch", calls=[to_json(c) for c in launch.calls],
+        recording=to_json(replace(recording, launches=(), tests=())), configs=configs, root=str(harness.root),
+        last=last,
+    )  # fmt: skip

@@ -21,6 +21,7 @@ from portability.conformance import inside, static
 from portability.conformance.cases import DTYPES
 from portability.conformance.model import CHECKS, Result, Verdict
 from portability.interpret import opened
+from portability.kernel import Sample
 from portability.model import CaseInfo, Evidence, SampleInfo, Target, Timing
 
 from .conftest import Project
@@ -261,10 +262,10 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sizes that are timed are large; the interpreter takes 1/1024 of them."""
     from portability.conformance import cases
 
-    samples = tuple(
-        replace(s, inputs=lambda draw, n=int(s.name) // 1024: (draw.normal(n),)) if s.bench else s
-        for s in cases.CASE.samples
-    )
+    def smaller(sample: Sample) -> Sample:
+        return replace(sample, inputs=lambda draw: (draw.normal(int(sample.name) // 1024),))
+
+    samples = tuple(smaller(s) if s.bench else s for s in cases.CASE.samples)
     monkeypatch.setattr(cases, "CASE", replace(cases.CASE, samples=samples))
 
 
@@ -317,6 +318,7 @@ LYING = '''
 """The interpreter, which claims what it does not have and does not claim what it has."""
 from portability.backend import Backend, Limits
 from portability.interpret import opened
+from portability.kernel import Sample
 from portability.model import Evidence, Target
 
 class Lying(Backend):

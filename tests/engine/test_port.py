@@ -350,7 +350,8 @@ def product_kernel(a, b, c, K, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr):
 
 if __name__ == "__main__":
     a, b = (torch.ones(s, device="cuda", dtype=torch.float16) for s in ((128, 512), (512, 128)))
-    product_kernel[(1,)](a, b, torch.empty(128, 128, device="cuda"), 512, BLOCK=128, BLOCK_K=128, num_warps=8)
+    c = torch.empty(128, 128, device="cuda")
+    product_kernel[(1,)](a, b, c, 512, BLOCK=128, BLOCK_K=128, num_warps=8, num_stages=3)
 """
 
 
@@ -363,7 +364,7 @@ def test_a_recorded_launch_is_moved_with_smaller_blocks_where_its_own_do_not_fit
     done = small.portability(*words)
     assert done.returncode == 1, done.stdout + done.stderr
     kernel = json.loads(done.stdout)["kernels"][0]
-    assert kernel["verdict"] == "needs these blocks"
+    assert kernel["verdict"] == "needs these blocks", kernel
     assert "shared memory, Required: 131072, Hardware limit: 65536" in kernel["attempts"][0]["detail"]
     assert kernel["choices"][0]["blocks"]["BLOCK"] <= 128
     assert "not interpreted" in kernel["choices"][0]["interpreted"]
