@@ -13,10 +13,14 @@ Exit code 0 where nothing is found, 1 where something is, 2 where a file cannot 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 COMPILE_LIMIT = 300.0  # seconds
+EVERY = 30.0  # seconds between two words on how far a check is, where nobody watches
 READ = (".py", ".json")  # kinds of files that can be checked
 
 
@@ -36,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"seconds a file, or a recorded launch, may compile for one target (default: {COMPILE_LIMIT:g})",
     )  # fmt: skip
     parser.add_argument(
-        "--matrix", type=Path, metavar="FILE", help="matrix.toml with adapters and environments of its own"
+        "--matrix", type=Path, metavar="FILE", help="matrix.toml with adapters, environments and rules of its own"
     )
     recorded = parser.add_argument_group("recorded launches (FILE.json)")
     add_recorded_arguments(recorded)
@@ -92,9 +96,6 @@ def _check_files(args: argparse.Namespace) -> int:
 
 def check_recorded(args: argparse.Namespace, files: list[Path]) -> int:
     """Check recorded launches, print, and return the exit code."""
-    import os
-    import time
-
     from portability.matrix import read_matrix
     from portability.plugin import new_results
     from portability.record.check import Request, check
@@ -107,8 +108,8 @@ def check_recorded(args: argparse.Namespace, files: list[Path]) -> int:
     configs = 0 if args.configs == "all" else max(1, int(args.configs))
     workers = args.workers or len(os.sched_getaffinity(0))
     request = Request(tuple(args.target), args.compile_limit, configs, tuple(args.kernel), workers, args.interpret)
-    say = _progress if sys.stderr.isatty() else lambda _: None
     began = time.monotonic()
+    say = _progress if sys.stderr.isatty() else _now_and_then()
     results = args.results or new_results(Path.cwd())
     matrix = read_matrix(args.matrix) if args.matrix else None
     recordings = [read(f) for f in files]
@@ -118,6 +119,19 @@ def check_recorded(args: argparse.Namespace, files: list[Path]) -> int:
     seconds = time.monotonic() - began
     print(json_text(run) if args.json else text(run, recordings, seconds, os.path.relpath(results)), end="")
     return exit_code([run])
+
+
+def _now_and_then() -> Callable[[str], None]:
+    """Return what says where a long check is, a line at a time, in a log."""
+    said = time.monotonic()
+
+    def say(words: str) -> None:
+        nonlocal said
+        if time.monotonic() - said > EVERY:
+            said = time.monotonic()
+            print(words, file=sys.stderr, flush=True)
+
+    return say
 
 
 def _progress(words: str) -> None:

@@ -46,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compile-limit", type=float, default=COMPILE_LIMIT, metavar="S",
         help=f"seconds a launch may compile for one target (default: {COMPILE_LIMIT:g})",
     )  # fmt: skip
-    parser.add_argument("--matrix", type=Path, metavar="FILE", help="matrix.toml with adapters of its own")
+    parser.add_argument(
+        "--matrix", type=Path, metavar="FILE", help="matrix.toml with adapters, environments and rules of its own"
+    )
     add_recorded_arguments(parser)
 
 

@@ -15,7 +15,7 @@ from portability.render import render
 from portability.results import Run
 from portability.table import Grid, Section, View
 
-SHOWN = ("Summary", "Legend")  # sections of the table that say something here too
+SHOWN = ("Declared", "Summary", "Legend")  # sections of the table that say something here too
 
 
 def text(run: Run, recordings: Sequence[Recording], seconds: float, file: str) -> str:
@@ -28,8 +28,8 @@ def text(run: Run, recordings: Sequence[Recording], seconds: float, file: str) -
     dropped = Section("Configurations that a tuner drops there", tuple(_dropped(run.observations)))
     lost = Section("Not tried", tuple(_lost(run.observations)))
     sections = tuple(s for s in (failing, dropped, lost, _drawn(run), recorded, *kept) if s.lines)
-    cells = len(run.observations)
-    end = f"{cells} cells in {seconds:.1f} s; results in {file}: portability table --view packages {file}\n"
+    cells = f"{len(run.observations)} cell{'s' if run.observations[1:] else ''}"
+    end = f"{cells} in {seconds:.1f} s; results in {file}: portability table --view packages {file}\n"
     return render(replace(table, sections=sections)) + "\n" + end
 
 
