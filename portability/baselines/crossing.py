@@ -84,8 +84,8 @@ def _by_dtype(answer: Answer, target: str) -> dict[str, tuple[Evidence, str | Re
     further = [answer.further[probe] for probe in sorted(answer.further, key=len)]
     for rows in (answer.rows, *further):
         for row in (r for r in rows if r.target == target):
-            new = {d: (row.evidence, said) for d, said in (*row.works.items(), *row.refused.items())}
-            found = {**new, **found}
+            said: Mapping[str, str | Refusal] = {**row.works, **row.refused}
+            found = {**{d: (row.evidence, what) for d, what in said.items()}, **found}
     return {d: f for d, f in found.items() if not (isinstance(f[1], Refusal) and f[1].contract)}
 
 
