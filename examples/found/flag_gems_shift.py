@@ -4,8 +4,13 @@ They hand `out=None` on to a kernel of `pointwise_dynamic`, which takes a keywor
 given (flag_gems/ops/bitwise_left_shift.py). Needs flag_gems and a GPU.
 """
 
-import flag_gems
+import os
+
 import torch
+
+os.environ.setdefault("GEMS_VENDOR", "amd" if torch.version.hip else "nvidia")
+
+import flag_gems
 
 x = torch.arange(8, device="cuda")
 print(flag_gems.bitwise_left_shift(x, x))
