@@ -148,13 +148,19 @@ def _first_common(a: tuple[str, ...], b: tuple[str, ...], names: Iterable[str]) 
 
 
 def judge(
-    rules: Sequence[Expectation], observation: Observation, claimed: bool, today: date, probe: bool = False
+    rules: Sequence[Expectation],
+    observation: Observation,
+    claimed: bool,
+    today: date,
+    probe: bool = False,
+    foreign: bool = False,
 ) -> Verdict:
     """Return the standing of `observation`.
 
     claimed  whether the adapter says that the cell's dtype works on its target
     today    the day against which rules expire
     probe    whether the cell is an API probe: it is compared with its baseline, which the observation carries
+    foreign  whether the cell is of a kernel that was recorded from a package, which no rule here speaks of
     """
     outcome = observation.outcome
     if outcome is Outcome.UNAVAILABLE:
@@ -168,7 +174,7 @@ def judge(
     governing = rules_for(rules, observation.cell, observation.versions)
     if governing:
         return _against_rule(governing[0], observation, today)
-    return _against_claim(observation) if not claimed else _against_pass(observation)
+    return _against_claim(observation) if not claimed else _against_pass(observation, foreign)
 
 
 def _against_baseline(observation: Observation, recorded: Recorded | None) -> Verdict:
@@ -235,12 +241,14 @@ def _against_claim(observation: Observation) -> Verdict:
     )
 
 
-def _against_pass(observation: Observation) -> Verdict:
+def _against_pass(observation: Observation, foreign: bool) -> Verdict:
     outcome = observation.outcome
     if outcome is Outcome.PASS:
         return Verdict(Standing.AS_EXPECTED, "a pass, which is expected where no rule says otherwise")
     if _slow_compile(observation):
         return Verdict(Standing.UNKNOWN, "the compiler ran out of time, which on a faster machine it may not")
+    if foreign and outcome in REFUSALS:
+        return Verdict(Standing.UNKNOWN, "a package's kernel that is refused, of which nothing is declared")
     return Verdict(Standing.REGRESSION, f"{outcome}, and no rule declares it")
 
 

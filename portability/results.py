@@ -118,11 +118,18 @@ class Run:
         """The names of the cases that are API probes: those that are about names of the language."""
         return frozenset(c.name for c in self.header.cases if c.names)
 
+    @property
+    def foreign(self) -> frozenset[str]:
+        """The names of the cases that were recorded from packages: those of a group that are no probes."""
+        return frozenset(c.name for c in self.header.cases if c.group and not c.names)
+
     def verdicts(self) -> list[Verdict]:
         """Return the verdict on each observation, in order, by what the run's own header declares."""
-        header, day, probes = self.header, self.day, self.probes
+        header, day, probes, foreign = self.header, self.day, self.probes, self.foreign
         return [
-            expectations.judge(header.expectations, o, header.claimed(o.cell), day, o.cell.kernel in probes)
+            expectations.judge(
+                header.expectations, o, header.claimed(o.cell), day, o.cell.kernel in probes, o.cell.kernel in foreign
+            )
             for o in self.observations
         ]
 
