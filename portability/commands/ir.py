@@ -20,9 +20,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from portability.matrix import Matrix, read_matrix
 from portability.model import Outcome, to_json
-from portability.plugin import find_matrix
 
 if TYPE_CHECKING:
     from portability.harness import Harness
@@ -36,7 +34,7 @@ NARROW, WIDE = 100, 200  # columns: what is no terminal is given the second
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("kernel", metavar="KERNEL", help="the name of a kernel case")
+    parser.add_argument("kernel", metavar="KERNEL", help="a kernel case: its name, FILE.py, or FILE.py:NAME")
     parser.add_argument("--target", required=True, metavar="T", help="cuda:90; of another environment: cuda:90@NAME")
     parser.add_argument("--against", metavar="T2", help="show this target beside it")
     parser.add_argument("--stage", action="append", default=[], metavar="S", help="print this stage (repeatable)")
@@ -64,19 +62,9 @@ class Side:
 
 def main(args: argparse.Namespace) -> int:
     """Compile, print, and return 0 where every side compiles. Raises `ValueError` for names that are nothing."""
-    from portability.harness import Harness
-    from portability.pool import temporary_folder
-    from portability.stages.asking import find_case
-
     if args.passes and not set(args.stage) <= set(OF_PASSES):
         raise ValueError(f"--stage: with --passes it is one of {', '.join(OF_PASSES)}")
-    path = args.matrix or find_matrix(Path.cwd())
-    with temporary_folder() as folder:
-        harness = Harness(read_matrix(path) if path else Matrix(), folder, Path.cwd(), {"timing": False})
-        try:
-            sides = list(_sides(harness, find_case(harness, args.kernel), args))
-        finally:
-            harness.close()
+    sides = _all_sides(args)
     _check_launch(sides, args.launch)
     if args.json:
         print(json.dumps({s.title: to_json(s.answer) for s in sides}, indent=1))
@@ -86,6 +74,30 @@ def main(args: argparse.Namespace) -> int:
     if args.output:
         print("\n".join(_write(sides, args)))
     return 0 if all(s.answer.outcome is Outcome.PASS for s in sides) else 1
+
+
+def _all_sides(args: argparse.Namespace) -> list[Side]:
+    from portability.pool import temporary_folder
+    from portability.porting.session import harness_for, in_folder
+    from portability.porting.subject import find
+    from portability.stages.asking import find_case
+
+    if args.output:
+        args.output = args.output.absolute()
+    subject = find(args.kernel, args.matrix, Path.cwd())
+    if subject.loose:
+        raise ValueError(f"{args.kernel}: it launches kernels itself; a file of kernel cases, or a name, is needed")
+    with temporary_folder() as folder, in_folder(subject.root):
+        harness = harness_for(subject, folder)
+        try:
+            names = subject.cases(harness.catalogue) if subject.file else [args.kernel]
+            if len(names) > 1:
+                raise ValueError(
+                    f"{args.kernel}: name one of its cases, as in {args.kernel}:{names[0]}: {', '.join(names)}"
+                )
+            return list(_sides(harness, find_case(harness, names[0]), args))
+        finally:
+            harness.close()
 
 
 def _sides(harness: Harness, case: CaseInfo, args: argparse.Namespace) -> Iterator[Side]:
@@ -100,7 +112,7 @@ def _sides(harness: Harness, case: CaseInfo, args: argparse.Namespace) -> Iterat
         target = find_target(harness, name)
         cell = find_cell(case, target, args.dtype or "", args.sample or "")
         answer = ask(harness, Wanted(cell, read_blocks(blocks, case.blocks), args.passes, sass), target)
-        title = f"{cell.id}{f' with {blocks}' if twice else ''}"
+        title = f"{cell.id}{f' with {blocks}' if twice else ''}" + (" again" if number and asked[0] == asked[1] else "")
         yield Side(title, _safe(f"{name}-{number}" if twice else name), answer)
 
 

@@ -1,12 +1,13 @@
 """The file of a failure to compile: the kernel, what the launch was specialised for, and `triton.compile`.
 
-It is written before each compile, so that it is there where the compiler ends the process.
+It is written before each compile, so that it is there where the compiler ends the process. What a launch refuses before
+that (an option that the target has not) is shown by the launch itself, under a driver that has no device.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from portability.backend import Limits
@@ -49,11 +50,41 @@ CHECK = '''def check(metadata):
 '''
 
 
+# A launch as far as its binder: what Triton asks of a driver before it compiles.
+DRIVER = '''class Driver:
+    """A driver that is told its target, and has no device."""
+
+    def get_current_target(self):
+        return TARGET
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device=None):
+        return 0
+'''
+LAUNCH = '''def main():
+    """Launch, as far as the compiler; print what is refused."""
+    triton.runtime.driver.set_active(Driver())
+    try:
+        {call}
+    except Exception as error:
+        print(f"{{type(error).__name__}}: {{error}}")
+        return 1
+    print("nothing is refused")
+    return 0
+'''
+END = 'if __name__ == "__main__":\n    sys.exit(main())'
+
+
 @contextlib.contextmanager
 def drafting(heading: str, limits: Limits, write: Callable[[str], None]) -> Iterator[None]:
-    """Call `write` with the text of a file before each compile of a launch, whose failure it shows."""
+    """Call `write` with the text of a file before each compile of a launch, whose failure it shows; and with that of a
+    launch which never comes to that. Raises `UnwritableError` under a Triton that is too old.
+    """
     import triton
     from triton import compiler
+    from triton.runtime import driver
     from triton.runtime.jit import JITFunction
 
     if tuple(int(n) for n in triton.__version__.split(".")[:2]) < OLDEST:
@@ -62,13 +93,22 @@ def drafting(heading: str, limits: Limits, write: Callable[[str], None]) -> Iter
     plain_compile, plain_run = compiler.compile, JITFunction.run
     options: dict[str, Any] = {}
 
+    reached: list[bool] = []
+
     def run(self: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
         options.clear()
         options.update({k: v for k, v in kwargs.items() if k not in self.arg_names})
+        reached.clear()
         self.device_caches.clear()  # what was compiled in this process before is compiled once more
-        return plain_run(self, *args, grid=grid, warmup=warmup, **kwargs)
+        try:
+            return plain_run(self, *args, grid=grid, warmup=warmup, **kwargs)
+        except Exception:
+            if not reached:
+                write(launch_text(self, args, kwargs, driver.active.get_current_target(), heading))
+            raise
 
     def compile(src: Any, target: Any = None, **more: Any) -> Any:
+        reached.append(True)
         write(text(src, target, options, heading, limits))
         return plain_compile(src, target=target, **more)
 
@@ -84,17 +124,8 @@ def text(source: Any, target: Any, options: Mapping[str, Any], heading: str, lim
     sources = Sources()
     kernel = sources.name_of(source.fn)
     constants = {k: sources.expression(v) for k, v in source.constants.items()}
-    head = [
-        f'"""{heading}\n"""',
-        "import os\nimport sys\nimport tempfile",
-        'os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()  # a cached binary would hide what the compiler says\n'
-        'os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"  # as it was compiled',
-        "\n".join([sources.import_text(), *TARGETS]),
-        sources.text(),
-    ]
-    arch = repr(target.arch)
     body = [
-        f"TARGET = GPUTarget({target.backend!r}, {arch}, {target.warp_size})",
+        _target(target),
         f"LIMITS = {_limits(limits)}",
         f"OPTIONS = {{{', '.join(f'{k!r}: {plain(v)}' for k, v in options.items())}}}",
         "SOURCE = ASTSource(",
@@ -104,16 +135,41 @@ def text(source: Any, target: Any, options: Mapping[str, Any], heading: str, lim
         f"    attrs={_rows({repr(k): repr(v) for k, v in source.attrs.items() if v})},",
         ")",
     ]
-    end = 'if __name__ == "__main__":\n    sys.exit(main())'
-    pieces = [
-        "\n\n".join(head[:4]).replace("\nimport torch\n", "\n"),
-        head[4].rstrip(),
-        "\n".join(body),
-        CHECK.rstrip(),
-        MAIN.rstrip(),
-        end,
+    return _file(heading, sources, TARGETS, "\n".join(body), CHECK, MAIN)
+
+
+def launch_text(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any], target: Any, heading: str) -> str:
+    """Return the file for a launch that is refused before anything is compiled."""
+    sources = Sources()
+    name = sources.name_of(kernel)
+    given = [_argument(a, sources) for a in args]
+    given += [f"{k}={_argument(v, sources)}" for k, v in kwargs.items() if k != "warmup"]
+    call = LAUNCH.format(call=f"{name}.warmup({', '.join(given)}, grid=(1,))")
+    return _file(heading, sources, TARGETS[:1], _target(target), DRIVER, call)
+
+
+def _argument(value: Any, sources: Sources) -> str:
+    """A warm-up takes a tensor's dtype in its place."""
+    import torch
+
+    return repr(value.dtype) if isinstance(value, torch.Tensor) else sources.expression(value)
+
+
+def _target(target: Any) -> str:
+    return f"TARGET = GPUTarget({target.backend!r}, {target.arch!r}, {target.warp_size})"
+
+
+def _file(heading: str, sources: Sources, imports: Sequence[str], *parts: str) -> str:
+    body = "\n\n\n".join(p.rstrip() for p in (sources.text(), *parts, END))
+    theirs = [line for line in sources.import_text().splitlines() if line != "import torch" or "torch." in body]
+    head = [
+        f'"""{heading}\n"""',
+        "import os\nimport sys\nimport tempfile",
+        'os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()  # a cached binary would hide what the compiler says\n'
+        'os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"  # as it was compiled',
+        "\n".join([*theirs, *imports]),
     ]
-    return "\n\n\n".join(pieces) + "\n"
+    return "\n\n".join(head) + f"\n\n\n{body}\n"
 
 
 def _rows(entries: Mapping[str, str]) -> str:

@@ -58,11 +58,17 @@ def _write(case: KernelCase, request: Mapping[str, Any]) -> dict[str, Any]:
         kept = inputs_of(small, small.samples[0], getattr(torch, cell.dtype), blocks, options.seed)
         path.write_text(_execution(small, adapter, target, (inputs, kept), blocks, request, heading), encoding="utf-8")
         return {}
-    limits = adapter.limits_of(target.id)
-    with contextlib.suppress(Exception), adapter.open(target), drafting(heading, limits, lambda t: _save(path, t)):
-        small.operator(*inputs, blocks=blocks)  # what it raises is what the file shows
+    limits, refused = adapter.limits_of(target.id), []
+    with contextlib.suppress(Exception):  # what it raises is what the file shows
+        try:
+            with adapter.open(target), drafting(heading, limits, lambda t: _save(path, t)):
+                small.operator(*inputs, blocks=blocks)
+        except UnwritableError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
     if not path.exists():
-        raise UnwritableError("nothing was compiled: the failure is before the compiler, in the operator or its launch")
+        raise UnwritableError("nothing was launched: the failure is in the operator, before any kernel")
     return {}
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def find(harness: Harness, cell_id: str) -> Cell:
         if not cell_id.startswith(f"{case.name}-"):
             continue
         for target in harness.catalogue.targets:
-            for cell in _cells(case, target):
+            for cell in _cells(case, target, harness.catalogue.targets):
                 if cell.id == cell_id:
                     return cell
                 known.append(cell.id)
@@ -78,11 +78,13 @@ def find(harness: Harness, cell_id: str) -> Cell:
     raise ValueError(f"no cell {cell_id!r}; {nearest(cell_id, choices)}")
 
 
-def _cells(case: CaseInfo, target: Target) -> list[Cell]:
-    return [
-        Cell(case.name, d, s.name, target.id, target.environment)
-        for d in case.dtypes for s in case.samples if not s.dtypes or d in s.dtypes
-    ]  # fmt: skip
+def _cells(case: CaseInfo, target: Target, targets: Sequence[Target]) -> Iterator[Cell]:
+    """Yield the cells of a case and a target; an interpreter's also with the blocks of every other target."""
+    borrowed = [t.id for t in targets if target.evidence is Evidence.INTERPRETED and t.id != target.id]
+    for dtype in case.dtypes:
+        for sample in (s.name for s in case.samples if not s.dtypes or dtype in s.dtypes):
+            for name in (sample, *(f"{sample}{catalogues.AS}{other}" for other in borrowed)):
+                yield Cell(case.name, dtype, name, target.id, target.environment)
 
 
 class Session:
@@ -97,7 +99,7 @@ class Session:
         """Write the file. Raises `ValueError` where the cell does not fail here, or its failure cannot be written."""
         if self.target.evidence is Evidence.NONE:
             raise ValueError(f"{self.cell.id}: {self.target.why}; {self.target.remedy}")
-        start = Attempt(self.cell.dtype, self.cell.sample, dict(self.blocks))
+        start = Attempt(self.cell.dtype, self.cell.sample.partition(catalogues.AS)[0], dict(self.blocks))
         seen = self._observe(start)
         if seen.outcome not in FAILURES:
             raise ValueError(f"{self.cell.id}: {seen.outcome} here ({seen.evidence}): there is nothing to reproduce")

@@ -62,7 +62,7 @@ def facts(made: Compiled) -> dict[str, list[str]]:
             "occupancy": [f"{r.occupancy:.0%}, by {r.occupancy_limit}"] if r.occupancy is not None else [],
         }
     found["stages"] = [", ".join(f"{n} {_size(made, n)}" for n in made.names)] if made.names else []
-    found["error"] = made.error.strip().splitlines()[:3]
+    found["error"] = made.error.strip().splitlines()[-1:]  # the front end shows the source first
     return {name: lines for name, lines in found.items() if lines}
 
 

@@ -8,7 +8,7 @@ from faulty.helpers import leaky as activation
 
 from portability.kernel import Blocks, KernelCase, Sample
 
-OFFSET = 3
+OFFSET = tl.constexpr(3)
 
 
 @triton.jit
@@ -34,7 +34,7 @@ def one_block(x, blocks=None):
 
 
 def one_block_reference(x):
-    y = 2 * x + OFFSET
+    y = 2 * x + OFFSET.value
     return torch.where(y > 0, y, 0.5 * y)
 
 
