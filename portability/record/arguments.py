@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 ALIGNED = 16  # bytes: what Triton specialises addresses by
@@ -178,11 +179,18 @@ def _member(value: Any) -> Any:
     return {"member": [type(value).__module__, type(value).__qualname__, value.name]}
 
 
+def _module(value: Any) -> Any:
+    """A module that a kernel within a function takes from around it, as `tl`."""
+    return {"module": value.__name__} if isinstance(value, ModuleType) else None
+
+
 def _unknown(value: Any) -> Any:
     return {"unknown": f"{type(value).__module__}.{type(value).__qualname__}"}
 
 
-_ENCODERS: Sequence[Callable[[Any], Any]] = (_tensor, _constexpr, _dtype, _descriptor, _function, _number, _member)
+_ENCODERS: Sequence[Callable[[Any], Any]] = (
+    _tensor, _constexpr, _dtype, _descriptor, _function, _number, _member, _module,
+)  # fmt: skip
 
 # ------------------------------------------------------------------------------------- JSON's types -> stand-ins
 
@@ -242,4 +250,5 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {
     "type": _triton_type,
     "function": _made_function,
     "member": lambda data: _attribute(*data[:2])[data[2]],
+    "module": importlib.import_module,
 }

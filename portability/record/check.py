@@ -6,6 +6,7 @@ sees. What was compiled before is in the cache, with what the compiler said of i
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -19,13 +20,15 @@ from portability.catalogue import from_text
 from portability.device import DeviceBackend
 from portability.harness import CATALOGUE_LIMIT, Harness, HarnessError
 from portability.matrix import Matrix, MatrixError
-from portability.model import DEFAULT_ENVIRONMENT, Evidence, Observation, Target, to_json
-from portability.pool import temporary_folder, unavailable
+from portability.model import DEFAULT_ENVIRONMENT, Evidence, Observation, Outcome, Target, to_json
+from portability.pool import RunnerDiedError, RunnerTimedOutError, temporary_folder, unavailable
 from portability.record.cases import Launched, infos, launched, small
 from portability.record.model import Recording, merge
 from portability.results import Run, Selection, read_run
 from portability.tomltable import nearest
 from portability.writer import Writer
+
+END_LIMIT = 30.0  # seconds for a process to end by itself
 
 
 @dataclass(frozen=True)
@@ -171,13 +174,17 @@ class _Work:
     def _serve(self, harness: Harness, writer: Writer, say: Callable[[str], None]) -> None:
         while (batch := self._batch()) is not None:
             target, queue = batch
+            ended = True
             while (taken := self._take(queue)) is not None:
-                launch, last = taken
-                observation = self._observe(harness, launch, target, last)
+                launch, ended = taken
+                observation = self._observe(harness, launch, target, ended)
                 with self._lock:
                     writer.write(observation)
                     self._done += 1
                     say(f"{self._done} of {self.total}: {target.id}")
+            if not ended and target.evidence is not Evidence.NONE:  # another worker took the last of the queue
+                with contextlib.suppress(RunnerDiedError, RunnerTimedOutError):  # then it has ended too
+                    harness.ask(target.environment, {"op": "launch", "calls": []}, END_LIMIT)
 
     def _batch(self) -> tuple[Target, deque[Launched]] | None:
         with self._lock:
@@ -203,8 +210,12 @@ def observe(
     """Return what one launch of `recording` comes to on `target`; after the `last` one its process is ended."""
     if target.evidence is Evidence.NONE:
         return unavailable(launch.cell(target), target)
-    return harness.run_with(
+    seen = harness.run_with(
         launch.cell(target), target, {}, "", op="launch", calls=[to_json(c) for c in launch.calls],
         recording=to_json(replace(recording, launches=(), tests=())), configs=configs, root=str(harness.root),
         last=last,
     )  # fmt: skip
+    if target.evidence is Evidence.INTERPRETED and seen.outcome is Outcome.TIMEOUT and not seen.seconds:
+        why = f"not interpreted: {seen.detail}"  # too much to do for an interpreter, which is no fault
+        return replace(seen, evidence=Evidence.NONE, outcome=Outcome.UNAVAILABLE, stage="open", detail=why)
+    return seen

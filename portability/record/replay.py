@@ -32,7 +32,13 @@ DROPPED = ("OutOfResources", "CompileTimeAssertionFailure", "PTXASError")  # wha
 
 
 def replay(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the observation of `request["calls"]` (one launch, or the configurations of one) on its target."""
+    """Return the observation of `request["calls"]` (one launch, or the configurations of one) on its target.
+
+    Modules are imported for one target, so that a process that goes on to another is ended first: by the `last` launch,
+    or by a request of none.
+    """
+    if not request["calls"]:
+        return {"last": True}
     target, cell = from_json(Target, request["target"]), from_json(Cell, request["cell"])
     calls = [from_json(Call, data) for data in request["calls"]]
     recording = from_json(Recording, request["recording"])
@@ -128,10 +134,15 @@ class Replay:
             raise
         positional, named = _split(function, given)
         try:
-            function.run(*positional, grid=_largest(call), warmup=False, **named, **options)
+            function.run(*positional, grid=self._grid(call), warmup=False, **named, **options)
         finally:
             for launch in self._session.launches[known:]:
                 launch.config = call.config
+
+    def _grid(self, call: Call) -> tuple[int, ...]:
+        """Return the largest grid, since what a target refuses it refuses there; to be run, that of the arguments."""
+        choose = min if self.target.evidence.executes else max
+        return choose(call.grids, key=lambda g: g.programs).size if call.grids else (1,)
 
     def _rebuilt(self) -> Any:
         if self._function is not None:
@@ -160,11 +171,6 @@ class Replay:
             adapter = adapter_of(self.told)
             with driven(adapter.gpu_target(self.told), adapter.limits_of(self.told)), pretend(adapter, self.told):
                 yield
-
-
-def _largest(call: Call) -> tuple[int, ...]:
-    """Return the largest grid: what a target refuses, it refuses there."""
-    return max(call.grids, key=lambda g: g.programs).size if call.grids else (1,)
 
 
 def _split(function: Any, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -164,6 +164,12 @@ def test_an_access_past_the_end_is_found() -> None:
     assert observe(launch, "interpreter").outcome is Outcome.OUT_OF_BOUNDS
 
 
+def test_the_grid_is_that_of_the_arguments() -> None:
+    """Those of the smallest launch were recorded, and a larger grid would leave them."""
+    (launch,) = launches(lambda: [scaled(1000), scaled(100)])
+    assert observe(launch, "interpreter").outcome is Outcome.PASS
+
+
 def test_a_view_may_reach_what_lies_around_it_in_its_storage() -> None:
     """As on a device: the tensor that the kernel was given is a part of one that holds what it reads."""
 
