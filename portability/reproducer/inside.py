@@ -20,7 +20,8 @@ from portability.reproducer.change import Change
 from portability.reproducer.compiling import drafting
 from portability.reproducer.literals import UnwritableError
 from portability.reproducer.trace import Trace, tracing
-from portability.reproducer.values import WAYS, Execution, text
+from portability.reproducer.values import Execution, text
+from portability.reproducer.ways import WAYS
 from portability.run import Options, inputs_of
 
 

@@ -205,6 +205,7 @@ def run_alone(file: Path) -> subprocess.CompletedProcess[str]:
     ("cell", "said", "holds"),
     [
         ("one_block-float16-33x257-interpreter", "1 of 17 elements are wrong", ["BLOCK=16", "def scaled_2(", "0.5"]),
+        ("chained-float32-5x7-interpreter", "output 1", ["torch.ops.aten.sum.dim_IntList", "torch.empty_like("]),
         ("beyond-float32-100-interpreter", "ended by SIGSEGV", ["guarded(torch.empty_like(x0))"]),
         ("racing-float32-200-interpreter", "in one order of programs", ["total_kernel[(2,)]"]),
         ("undefined-float32-100-interpreter", "where undefined lanes hold 1", ["undefined_kernel[(1,)]"]),

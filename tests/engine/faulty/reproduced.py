@@ -97,6 +97,22 @@ def in_place(x, blocks=None):
     return x.clone()
 
 
+def chained(x, scale, blocks=None):
+    """Return two results of two launches with operations of torch between them; the second is wrong."""
+    first = torch.empty_like(x)
+    rows_kernel[(x.shape[0],)](x, first, x.shape[1], x.stride(0), BLOCK=64)
+    turned = (first.T * scale).contiguous()
+    second = torch.empty_like(turned)
+    rows_kernel[(turned.shape[0],)](turned, second, turned.shape[1], turned.stride(0), BLOCK=64)
+    return first[:, 1:], second.sum(dim=0)
+
+
+def chained_reference(x, scale):
+    first = one_block_reference(x)
+    second = one_block_reference(first.T * scale)
+    return first[:, 1:], second.sum(dim=0) + 1
+
+
 def matrix(rows, columns):
     return lambda draw: (draw.normal(rows, columns),)
 
@@ -110,6 +126,10 @@ CASES = [
         name="one_block", operator=one_block, reference=one_block_reference, dtypes=("float16", "float32"),
         samples=[Sample("33x257", matrix(33, 257), quick=True), Sample("40x300", matrix(40, 300))],
         blocks=Blocks(BLOCK=128),
+    ),
+    KernelCase(
+        name="chained", operator=chained, reference=chained_reference, dtypes=["float32"],
+        samples=[Sample("5x7", lambda draw: (draw.normal(5, 7), 2))],
     ),
     KernelCase(name="racing", operator=racing, reference=racing_reference, dtypes=["float32"],
                samples=[Sample("200", vector(200))]),
