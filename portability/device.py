@@ -65,7 +65,7 @@ class DeviceSession(Session):
         import torch
 
         stream = torch.cuda.Stream(self.target.index)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             torch.cuda._sleep(BUSY)  # type: ignore[no-untyped-call]
             yield

@@ -159,7 +159,7 @@ class Elementwise(InterpreterBuilder):  # type: ignore[misc]
         return self.binary_op(lhs, rhs, np.divide)
 
 
-PASSING = {np.fmin: np.minimum, np.fmax: np.maximum}  # the same, where a NaN is the result
+PASSING: dict[np.ufunc, np.ufunc] = {np.fmin: np.minimum, np.fmax: np.maximum}  # the same, where a NaN is the result
 
 
 def _erf(values: Array) -> Array:

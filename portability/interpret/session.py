@@ -75,7 +75,7 @@ class Interpretation(Session):
         return self.access.log.entangled
 
     @property
-    def passes_nan(self) -> bool:  # type: ignore[override]  # what the builder does
+    def passes_nan(self) -> bool:
         """Whether NaN goes through minima and maxima that do not say so."""
         return self.builder.passes_nan
 

@@ -68,7 +68,7 @@ class Trials:
         self._free = list(self._harnesses)
         self._lock = threading.Lock()
         self._sound: dict[str, bool] = {}  # cell -> whether the original passes it
-        self._catches: Counter[str] = Counter()  # cell -> how many mutants it told
+        self._catches: Counter[tuple[str, str]] = Counter()  # function, cell -> how many mutants it told
         self._cells = _cells_by_case(first)
         self._interpreted = {
             c.id for cells in self._cells.values() for c in cells
@@ -111,16 +111,20 @@ class Trials:
             invalid = observation.outcome in INVALID and observation.evidence is Evidence.INTERPRETED
             state = State.INVALID if invalid else State.CAUGHT
             detail = (observation.detail.splitlines() or [""])[0]
-            self._catches[cell.id] += 1
+            self._catches[mutant.function, cell.id] += 1
             return Verdict(mutant, state, cell.id, observation.outcome.value, detail, tried)
         return Verdict(mutant, State.SURVIVED, cells=tried)
 
     def _in_order(self, task: Task) -> Iterator[Cell]:
-        """The first cell of each case, then the compilers', which take a second, then what told most mutants so far."""
+        """What told most mutants of the function, the first cell of each case, the compilers', then the others."""
         by_case = [self._cells.get(name, []) for name in task.cases]
-        yield from (cells[0] for cells in by_case if cells)
-        others = (c for cells in by_case for c in cells[1:])
-        yield from sorted(others, key=lambda c: (c.id in self._interpreted, -self._catches[c.id]))
+        first = {cells[0].id for cells in by_case if cells}
+
+        def rank(cell: Cell) -> tuple[int, bool, bool]:
+            told = self._catches[task.mutant.function, cell.id]
+            return -told, cell.id not in first, cell.id in self._interpreted  # a compile takes a second
+
+        yield from sorted((c for cells in by_case for c in cells), key=rank)
 
     def _is_sound(self, harness: Harness, cell: Cell) -> bool:
         """Whether the original passes a cell: else it tells nothing of a mutant."""

@@ -63,6 +63,12 @@ def test_a_store_past_the_end_is_not_executed() -> None:
     assert whole.sum() == 70
 
 
+@pytest.mark.parametrize(("elements", "faults"), [(64, 0), (63, 2)])
+def test_one_element_past_the_end_is_outside(elements: int, faults: int) -> None:
+    session = run(lambda: k.copy_unmasked[(1,)](torch.ones(elements), torch.zeros(elements), BLOCK=64))
+    assert [p.code for p in session.problems] == ["out-of-bounds"] * faults
+
+
 def test_a_load_before_the_start() -> None:
     session = run(lambda: k.copy_before[(1,)](torch.ones(8), torch.zeros(8), BLOCK=8))
     message = only(session.problems, "out-of-bounds", line_of(k.copy_before, "tl.load"))

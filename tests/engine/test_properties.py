@@ -2,7 +2,8 @@
 
 Inputs are cut out of a sample of the case: dimensions of one size are one size of the operation, and are cut alike in
 all inputs, so that a kernel that is added is drawn for too. What counts or points into another input (integers beside
-floats) is not cut. Then each input may be moved in memory or given other strides. An operator may refuse what it does not take by `ValueError` or `TypeError`; what it takes it must do right.
+floats) is not cut. Then each input may be moved in memory or given other strides. An operator may refuse what it does
+not take by `ValueError` or `TypeError`; what it takes it must do right.
 """
 
 from __future__ import annotations
@@ -94,11 +95,11 @@ def test_a_kernel_is_right_at_any_shape_layout_and_dtype_that_it_takes(name: str
     samples = small_samples(case)
     met: Counter[str] = Counter()
 
-    @hypothesis.settings(
+    @hypothesis.settings(  # type: ignore[untyped-decorator]  # of a module that may be missing
         max_examples=EXAMPLES, derandomize=True, database=None, deadline=None,
         suppress_health_check=list(hypothesis.HealthCheck), phases=[hypothesis.Phase.generate],
     )  # fmt: skip
-    @hypothesis.given(st.data())
+    @hypothesis.given(st.data())  # type: ignore[untyped-decorator]
     def drawn(data: Any) -> None:
         sample = data.draw(st.sampled_from(samples), "sample")
         dtype = data.draw(st.sampled_from(sample.dtypes or tuple(case.dtypes)), "dtype")
