@@ -106,9 +106,13 @@ def known() -> Mapping[str, Recipe]:
     """
     recipes = [_ASCEND, *map(_triton, ("3.6.0", "3.7.1", "3.8.0", "3.9.0"))]
     for point in sorted(entry_points(group="portability.environments"), key=lambda e: e.name):
-        recipe = point.load()
+        place = f"entry point {point.name} = {point.value}"
+        try:
+            recipe = point.load()
+        except Exception as error:  # a module may raise anything while it is imported; it is named either way
+            raise ValueError(f"{place}: cannot be imported: {type(error).__name__}: {error}") from error
         if not isinstance(recipe, Recipe):
-            raise ValueError(f"entry point {point.name} = {point.value}: a Recipe is needed, not {recipe!r}")
+            raise ValueError(f"{place}: a Recipe is needed, not {recipe!r}")
         recipes.append(recipe)
     return MappingProxyType({r.name: r for r in recipes})
 

@@ -45,10 +45,14 @@ def test_its_environment_can_be_made_by_name(distribution: Path) -> None:
     assert environments.known()["xpu"].triton.startswith("triton-xpu==")
 
 
-def test_an_entry_point_that_is_no_recipe_is_refused_by_name(distribution: Path) -> None:
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("portability_xpu.recipe:__doc__", "a Recipe is needed"), ("portability_xpu.none:XPU", "cannot be imported")],
+)
+def test_an_entry_point_that_is_no_recipe_is_refused_by_name(distribution: Path, value: str, said: str) -> None:
     info = next(distribution.glob("*.dist-info"))
-    (info / "entry_points.txt").write_text("[portability.environments]\nbad = portability_xpu.recipe:__doc__\n")
-    with pytest.raises(ValueError, match=r"entry point bad = portability_xpu.recipe:__doc__: a Recipe is needed"):
+    (info / "entry_points.txt").write_text(f"[portability.environments]\nbad = {value}\n")
+    with pytest.raises(ValueError, match=f"entry point bad = {value}: {said}"):
         environments.known()
 
 
