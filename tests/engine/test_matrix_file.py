@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,42 @@ def test_a_damaged_file_is_read_or_refused_and_nothing_else(at: int, gone: int, 
         matrix = parse_matrix(WHOLE[:at] + put + WHOLE[at + gone :])
     except MatrixError:
         return
+    assert all(r.reason and r.outcome for r in matrix.expectations)
+
+
+KEYS = (
+    "matrix", "targets", "environments", "blocks", "expect", "kernels", "backends", "samples", "limits", "run", "title",
+    "omit", "python", "variables", "host", "kernel", "dtype", "target", "outcome", "reason", "match", "triton",
+    "expires", "link", "hip:gfx942", "matmul", "BLOCK_M", "*",
+)  # fmt: skip
+WORDS = ("full", "wrong", "compile_error", "pass", "matmul", "*", "cuda:90", ">=3.6", "2027-01-31", "(", "", "\u202e\n")
+
+
+def toml(value: Any) -> str:
+    """Return a value as TOML writes it in one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value)
+
+
+LEAVES = st.sampled_from(WORDS) | st.integers(-(2**40), 2**40) | st.booleans() | st.floats(0, 1e6) | st.text(max_size=5)
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4)
+)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), VALUES, max_size=4))
+def test_a_file_of_any_tables_is_read_or_refused_by_its_name(tables: dict[str, Any]) -> None:
+    """Known keys with values of any kind, nested in any way: nothing but `MatrixError` comes out."""
+    text = "\n".join(f"{json.dumps(k)} = {toml(v)}" for k, v in tables.items())
+    matrix, refused = Matrix(), ""
+    try:
+        matrix = parse_matrix(text)
+    except MatrixError as error:
+        refused = str(error)
+    assert not refused or refused.startswith("matrix.toml: ")
     assert all(r.reason and r.outcome for r in matrix.expectations)
 
 
