@@ -74,8 +74,10 @@ def find(harness: Harness, cell_id: str) -> Cell:
                 if cell.id == cell_id:
                     return cell
                 known.append(cell.id)
-    choices = known or [c.name for c in harness.catalogue.cases]
-    raise ValueError(f"no cell {cell_id!r}; {nearest(cell_id, choices)}")
+    if known:
+        raise ValueError(f"no cell {cell_id!r}; {nearest(cell_id, known)}")
+    names = [c.name for c in harness.catalogue.cases]
+    raise ValueError(f"no cell {cell_id!r}: of its kernel, {nearest(cell_id.partition('-')[0], names)}")
 
 
 def _cells(case: CaseInfo, target: Target, targets: Sequence[Target]) -> Iterator[Cell]:
@@ -155,6 +157,8 @@ class Session:
             return ("compile",)
         if seen.outcome is Outcome.WRONG and WRITTEN in seen.detail:
             return ("changed",)
+        if self.target.evidence is Evidence.RAN:  # the other ways are of memory on the CPU, or of an interpreter
+            return ("values", "raises")
         return BY_OUTCOME.get(seen.outcome, ("raises",))
 
     def _draft(self, file: Path, attempt: Attempt, seen: Observation, way: str, note: str) -> None:

@@ -172,7 +172,8 @@ RAISES_MAIN = '''
 def main():
     """Print what the call raises."""
     try:
-        run(*inputs())
+        for tensor in run(*inputs()):
+            tensor.cpu()  # waits for a device
     except Exception as error:
         print(f"{type(error).__name__}: {error}")
         return 1

@@ -235,8 +235,6 @@ def test_the_file_shows_the_failure_without_this_package(
     ("words", "said"),
     [
         (["right-float32-100-interpreter"], "there is nothing to reproduce"),
-        (["rigth-float32-100-interpreter"], "no cell 'rigth-float32-100-interpreter'; nearest"),
-        (["right-float32-101-interpreter"], "no cell 'right-float32-101-interpreter'; nearest"),
         (["nothing-float32-100-cuda:90"], "nothing was launched: the failure is in the operator"),
         (["right-float32-100-interpreter", "--results", "none.jsonl"], "none.jsonl: cannot be read"),
     ],
@@ -270,3 +268,5 @@ def test_a_cell_is_found_by_its_id_with_borrowed_blocks_and_environments_too() -
     assert find(harness, "k-float16-s-cuda:90-triton-3.6").environment == "triton-3.6"
     with pytest.raises(ValueError, match="no cell 'k-float16-7-nan-interpreter'; nearest"):
         find(harness, "k-float16-7-nan-interpreter")
+    with pytest.raises(ValueError, match=r"no cell 'q-float16-s-interpreter': of its kernel, .*\bk\b"):
+        find(harness, "q-float16-s-interpreter")
