@@ -19,8 +19,8 @@ from portability.record.arguments import dtype_of, storages, tensors
 from portability.record.model import Call
 
 MOST_PROGRAMS = 1024  # that are run of a launch; the others are left out and a warning says so
-# Elements that programs add up in another order differ by what float16 would: looser than any sum in float32.
-ACCUMULATES = "float16"
+# Elements that programs add up in another order may differ by what sums in bfloat16 do: no other dtype's differ more.
+ACCUMULATES = "bfloat16"
 
 
 def case_of(cell: Cell, call: Call, launch: Callable[[Callable[[Mapping[str, Any]], Any]], None]) -> KernelCase:
@@ -41,8 +41,13 @@ def case_of(cell: Cell, call: Call, launch: Callable[[Callable[[Mapping[str, Any
         """What the first execution gave: the others are compared with it."""
         return tuple(s.double() if s.is_floating_point() else s for s in first)
 
+    def magnitudes(*_: Any) -> tuple[torch.Tensor, ...]:
+        """What an element may have added up is not known; the largest element says of which size it is."""
+        return tuple(torch.full(t.shape, float(t.abs().max()) if t.numel() else 0.0).double() for t in itself())
+
     return KernelCase(
-        name=cell.kernel, operator=operator, reference=itself, dtypes=[cell.dtype], deterministic=False,
+        name=cell.kernel, operator=operator, reference=itself, terms=magnitudes, dtypes=[cell.dtype],
+        deterministic=False,
         samples=[Sample(cell.sample, lambda draw: _drawn(draw, given))], accumulates=ACCUMULATES,
         mutates=tuple(range(len(storages(given)))),
     )  # fmt: skip

@@ -65,6 +65,18 @@ def gathered(x_ptr, index_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def added(x_ptr, y_ptr):
+    """y = Σ x, in whichever order the programs come."""
+    tl.atomic_add(y_ptr, tl.load(x_ptr + tl.program_id(0)))
+
+
+@triton.jit
+def last_wins(x_ptr, y_ptr):
+    """y is the value of the program that comes last."""
+    tl.store(y_ptr, tl.load(x_ptr + tl.program_id(0)))
+
+
+@triton.jit
 def refused(x_ptr, BLOCK: tl.constexpr):
     """No target compiles it."""
     i = tl.arange(0, BLOCK)

@@ -192,6 +192,18 @@ def test_indices_are_in_bounds() -> None:
     assert observe(launch, "interpreter").outcome is Outcome.PASS
 
 
+@pytest.mark.parametrize(("kernel", "outcome"), [("added", Outcome.PASS), ("last_wins", Outcome.RACE)])
+def test_an_order_that_rounds_is_told_from_one_that_decides(kernel: str, outcome: Outcome) -> None:
+    """Atomic sums differ by their rounding; a result that is one program's or another's is a race."""
+
+    def program() -> None:
+        x, y = torch.ones(64, device="cuda", dtype=torch.bfloat16), torch.zeros(8, device="cuda", dtype=torch.bfloat16)
+        getattr(kernels, kernel)[(64,)](x, y)
+
+    (launch,) = launches(program)
+    assert observe(launch, "interpreter").outcome is outcome
+
+
 def test_what_is_too_large_is_not_interpreted() -> None:
     """By the bytes of its storages."""
     large = torch.empty(1).expand(2**30)  # of one element
