@@ -115,13 +115,14 @@ def _verdicts(
     from portability.mutation.trial import State, Trials, Verdict
     from portability.pool import temporary_folder
 
-    waiting = []
+    waiting, known_ones = [], []
     for task in tasks:
         reason = equivalents.reason(task.mutant)
         known = journal.known(task.mutant, survivors=args.no_run)
         if reason:
             yield Verdict(task.mutant, State.EQUIVALENT, detail=reason)
         elif known is not None:
+            known_ones.append(known)
             yield known
         else:
             waiting.append(task)
@@ -129,6 +130,7 @@ def _verdicts(
         return
     with temporary_folder() as folder:
         trials = Trials(matrix, folder, Path.cwd(), max(1, min(args.n, len(waiting))), args.budget)
+        trials.learn(known_ones)
         try:
             for i, verdict in enumerate(trials.run(waiting), 1):
                 journal.add(verdict)

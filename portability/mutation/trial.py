@@ -75,6 +75,12 @@ class Trials:
             if first.catalogue.target(c).evidence is Evidence.INTERPRETED
         }  # fmt: skip
 
+    def learn(self, verdicts: Iterable[Verdict]) -> None:
+        """Take note of which cells told mutants before: they come first for mutants of the same functions."""
+        for v in verdicts:
+            if v.state is State.CAUGHT:
+                self._catches[v.mutant.function, v.cell] += 1
+
     def run(self, tasks: Iterable[Task]) -> Iterator[Verdict]:
         """Yield the verdicts as they come."""
         with ThreadPoolExecutor(len(self._harnesses)) as pool:
