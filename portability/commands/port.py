@@ -34,8 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--most", type=int, default=16, metavar="N", help="try at most N configurations a dtype (default 16; 0: none)"
     )
     parser.add_argument(
-        "--no-names", action="store_true", help="do not try the language's names that the kernel uses one by one"
+        "--no-names", action="store_true", help="do not look up the names of the language that the kernel uses"
     )
+    parser.add_argument("--quick", action="store_true", help="try the quick sample alone, in place of every one")
     parser.add_argument("--write", action="store_true", help="put the blocks into the destination's block table")
     parser.add_argument("--format", choices=FORMATS, default="text")
     parser.add_argument("--matrix", type=Path, metavar="FILE", help="matrix.toml (default: the nearest one)")
@@ -48,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
 
     if args.most < 0:
         raise ValueError(f"--most: {args.most}: a count of 0 or more is needed")
-    request = Request(args.source, args.destination, tuple(args.dtype), args.most, not args.no_names)
+    request = Request(args.source, args.destination, tuple(args.dtype), args.most, not args.no_names, args.quick)
     reports = _reports(args, request)
     if sys.stderr.isatty():
         _progress("")

@@ -22,10 +22,12 @@ HOPELESS = 4  # configurations that fail with the source's own words: blocks are
 class Fitting:
     """Searches one case's blocks on the destination."""
 
-    def __init__(self, harness: Harness, case: CaseInfo, destination: End, most: int, aligned: str) -> None:
-        """`aligned` names the sample that needs the most memory, where that is known."""
+    def __init__(
+        self, harness: Harness, case: CaseInfo, destination: End, most: int, aligned: str, quick: bool = False
+    ) -> None:
+        """`aligned` names the sample that needs the most memory, where that is known; `quick` tries the quick one."""
         self.harness, self.case, self.most, self.aligned = harness, case, most, aligned
-        self.destination = destination
+        self.destination, self.quick = destination, quick
 
     def choices(self, attempts: Sequence[Attempt]) -> list[Choice]:
         """Return what the destination takes: one choice for all dtypes, and one for each that it does not fit."""
@@ -76,7 +78,9 @@ class Fitting:
 
     def _tried(self, dtype: str, attempt: Attempt) -> Search:
         """Try the source's blocks, the destination's own, and some of the space; stop where blocks do not matter."""
-        target, cell, own = self.destination.target, self._cell(dtype), self._own(dtype).blocks
+        target, own = self.destination.target, self._own(dtype).blocks
+        failing = "" if attempt.moves or target.evidence.executes else attempt.sample
+        cell = self._cell(dtype, failing)
         first: list[Mapping[str, int]] = [attempt.blocks, own]
         rest = neighbours(space_of(self.case), attempt.blocks, own, self.most)
         made = search(self.harness, cell, target, [*first, *rest[:HOPELESS]])
@@ -156,7 +160,8 @@ class Fitting:
 
     def _every_sample(self, cell: Cell, blocks: Mapping[str, int]) -> bool:
         """Whether the other samples take the blocks too."""
-        others = (replace(cell, sample=name) for name in self._plain(cell.dtype) if name != cell.sample)
+        names = [] if self.quick else self._plain(cell.dtype)
+        others = (replace(cell, sample=name) for name in names if name != cell.sample)
         return all(self._run(other, blocks).outcome is Outcome.PASS for other in others)
 
     def _run(self, cell: Cell, blocks: Mapping[str, int]) -> Observation:

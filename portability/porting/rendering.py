@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from portability.backend import DEFAULT
 from portability.checks.model import Fault
 from portability.model import Outcome, to_json
 from portability.porting.model import VERSION, Attempt, Choice, Report, Verdict
@@ -82,7 +83,8 @@ def _verdict(report: Report) -> Iterator[str]:
         yield from dict.fromkeys(report.changes)
     for choice in report.choices:
         if choice.blocks and report.verdict is not Verdict.AS_IT_IS:
-            place = f", as {choice.blocks_from} has it" if choice.blocks_from else ""
+            own = "the case's own default" if choice.blocks_from == DEFAULT else choice.blocks_from
+            place = f", as {own} has it" if own else ""
             yield f"{', '.join(choice.dtypes)}: {blocks(choice.blocks)}{place}"
     if report.written:
         yield f"written to {report.written}"
@@ -105,7 +107,9 @@ def _moves(attempts: Sequence[Attempt]) -> Iterator[str]:
     for (values, place), moved in groups.items():
         dtypes = list(dict.fromkeys(a.dtype for a in moved))
         written = f" ({values}; {place})" if values else ""
-        yield f"{', '.join(dtypes)}: {moved[0].evidence} in {len({a.sample for a in moved})} samples{written}"
+        samples = len({a.sample for a in moved})
+        count = f"{samples} sample{'s' if samples > 1 else ''}"
+        yield f"{', '.join(dtypes)}: {moved[0].evidence} in {count}{written}"
     failed: dict[tuple[object, ...], list[Attempt]] = {}
     for a in attempts:
         if not a.moves:

@@ -39,7 +39,8 @@ class Request:
     destination: str
     dtypes: tuple[str, ...] = ()  # empty means every dtype of the case
     most: int = 16  # configurations that are tried for one dtype; 0 leaves the search out
-    names: bool = True  # whether the language's names are tried one by one
+    names: bool = True  # whether the language's names are looked up
+    quick: bool = False  # whether the quick sample stands for the others
 
 
 def ends(harness: Harness, request: Request) -> tuple[End, End]:
@@ -124,7 +125,9 @@ class _Move:
             note = f"nothing was tried on {destination.id}: {destination.why}; {destination.remedy}"
             return replace(begun, notes=(*begun.notes, note))
         self.say(f"{self.case.name}: the blocks that fit {destination.id}")
-        fitting = Fitting(self.harness, self.case, self.destination, self.request.most, self.most_aligned)
+        fitting = Fitting(
+            self.harness, self.case, self.destination, self.request.most, self.most_aligned, self.request.quick
+        )
         choices = fitting.choices(attempts)
         return judged(replace(begun, choices=tuple(choices)))
 
@@ -165,7 +168,8 @@ class _Move:
         """Return the samples that are not only timed, the quick one first."""
         usable = [s for s in self.case.samples if not s.dtypes or dtype in s.dtypes]
         plain = [s for s in usable if not s.bench] or usable
-        return [s.name for s in sorted(plain, key=lambda s: not s.quick)]
+        names = [s.name for s in sorted(plain, key=lambda s: not s.quick)]
+        return names[:1] if self.request.quick else names
 
     def _attempt(self, dtype: str, sample: str) -> Attempt:
         source = self.source.target
