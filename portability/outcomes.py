@@ -116,6 +116,10 @@ def _front_end(error: BaseException) -> str:
     while hasattr(innermost.__cause__, "error_message"):
         innermost = innermost.__cause__
     said = str(innermost.error_message or innermost.__cause__ or "").strip()
+    if isinstance(
+        innermost.__cause__, KeyError
+    ):  # the key alone says nothing: a libdevice function without these types
+        said = f"KeyError: {said}"
     shown = str(error).removesuffix(str(error.error_message or "")).strip()
     return f"{said}\n{shown}" if said else ""
 

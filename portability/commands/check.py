@@ -98,10 +98,9 @@ def check_recorded(args: argparse.Namespace, files: list[Path]) -> int:
     """Check recorded launches, print, and return the exit code."""
     from portability.matrix import read_matrix
     from portability.plugin import new_results
-    from portability.record.check import Request, check
+    from portability.record.check import Request, check, exit_code
     from portability.record.model import read
     from portability.record.rendering import json_text, text
-    from portability.results import exit_code
 
     if args.configs != "all" and not args.configs.isdigit():
         raise ValueError(f"--configs: {args.configs!r} is neither a number nor `all`")
@@ -118,7 +117,7 @@ def check_recorded(args: argparse.Namespace, files: list[Path]) -> int:
         _progress("")
     seconds = time.monotonic() - began
     print(json_text(run) if args.json else text(run, recordings, seconds, os.path.relpath(results)), end="")
-    return exit_code([run])
+    return exit_code(run)
 
 
 def _now_and_then() -> Callable[[str], None]:

@@ -20,7 +20,7 @@ from portability.catalogue import from_text
 from portability.device import DeviceBackend
 from portability.harness import CATALOGUE_LIMIT, Harness, HarnessError
 from portability.matrix import Matrix, MatrixError
-from portability.model import DEFAULT_ENVIRONMENT, Evidence, Observation, Outcome, Target, to_json
+from portability.model import DEFAULT_ENVIRONMENT, Evidence, Observation, Outcome, Standing, Target, to_json
 from portability.pool import RunnerDiedError, RunnerTimedOutError, temporary_folder, unavailable
 from portability.record.cases import Launched, infos, launched, small
 from portability.record.model import Recording, merge
@@ -28,6 +28,7 @@ from portability.results import Run, Selection, read_run
 from portability.tomltable import nearest
 from portability.writer import Writer
 
+UNTRIED = Outcome.UNAVAILABLE
 END_LIMIT = 30.0  # seconds for a process to end by itself
 
 
@@ -74,6 +75,17 @@ def check(
         finally:
             first.close()
     return read_run(results)
+
+
+def exit_code(run: Run) -> int:
+    """Return 0 where everything compiles, 1 where something fails that no rule declares, 2 where nothing was tried.
+
+    A run of the matrix does not fail by a package's kernel; a check of that package does.
+    """
+    tried = [(o, v) for o, v in zip(run.observations, run.verdicts(), strict=True) if o.outcome is not UNTRIED]
+    if not tried:
+        return 2
+    return int(any(o.outcome is not Outcome.PASS and v.standing is not Standing.AS_EXPECTED for o, v in tried))
 
 
 def _recorded(recordings: Sequence[Recording], target: Target) -> Recording:

@@ -15,6 +15,7 @@ from portability.render import render
 from portability.results import Run
 from portability.table import Grid, Section, View
 
+UNDECLARED = "? a package's kernel that is refused, of which nothing is declared"
 SHOWN = ("Declared", "Summary", "Legend")  # sections of the table that say something here too
 
 
@@ -22,7 +23,7 @@ def text(run: Run, recordings: Sequence[Recording], seconds: float, file: str) -
     """Return the table of kernels by targets, then what failed; it took `seconds`, and `file` holds it."""
     table = report.build(merge([run]), [View.PACKAGES], ("group", "kernel") if _several(run) else ("kernel",))
     table = replace(table, grids=tuple(_short(g) for g in table.grids))
-    kept = tuple(s for s in table.sections if s.title in SHOWN)
+    kept = tuple(replace(s, lines=tuple(map(_here, s.lines))) for s in table.sections if s.title in SHOWN)
     failing = Section("Failing", tuple(_failing(run.observations, origins(recordings))))
     recorded = Section("Recorded", tuple(f"{r.summary}{_versions(r)}" for r in recordings))
     dropped = Section("Configurations that a tuner drops there", tuple(_dropped(run.observations)))
@@ -31,6 +32,11 @@ def text(run: Run, recordings: Sequence[Recording], seconds: float, file: str) -
     cells = f"{len(run.observations)} cell{'s' if run.observations[1:] else ''}"
     end = f"{cells} in {seconds:.1f} s; results in {file}: portability table --view packages {file}\n"
     return render(replace(table, sections=sections)) + "\n" + end
+
+
+def _here(line: str) -> str:
+    """Of a package nothing is declared, unless by a rule: what fails is a finding of this check."""
+    return UNDECLARED if line == report.SIGNS["?"] else line
 
 
 def _several(run: Run) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 FACTOR = tl.constexpr(3)
 
@@ -81,6 +82,13 @@ def refused(x_ptr, BLOCK: tl.constexpr):
     """No target compiles it."""
     i = tl.arange(0, BLOCK)
     tl.store(x_ptr + i, tl.no_such_function(i))
+
+
+@triton.jit
+def half_tanh(x_ptr, BLOCK: tl.constexpr):
+    """libdevice has no such function of float16."""
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, libdevice.tanh(tl.load(x_ptr + i)))
 
 
 def made_within(factor: tl.constexpr) -> Any:

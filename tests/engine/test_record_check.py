@@ -75,6 +75,12 @@ def test_a_compile_error_is_told_with_the_kernels_line() -> None:
     assert "no_such_function" in Path(kernels.__file__).read_text().splitlines()[number - 1]
 
 
+def test_a_missing_overload_is_told_as_one() -> None:
+    """Triton's message is the types alone."""
+    (launch,) = launches(lambda: kernels.half_tanh[(1,)](torch.empty(64, device="cuda", dtype=torch.float16), BLOCK=64))
+    assert observe(launch, "cuda:90").detail.startswith("CompilationError: KeyError: (triton.language.float16)")
+
+
 def test_a_tuned_launch_works_where_one_configuration_does() -> None:
     """As on a device, whose tuner drops the others."""
     (launch,) = launches(tuned)
