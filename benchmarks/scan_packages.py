@@ -208,7 +208,7 @@ def _causes(observations: Sequence[Observation]) -> str:
 def _said(detail: str) -> str:
     """Return the first line of a message without what differs from kernel to kernel."""
     first = re.sub(r"(Required|Hardware limit): \d+", r"\1: …", _first(detail).split(". Reducing", 1)[0])
-    return re.sub(r"'tensor<.*", "'tensor<…", first)
+    return re.sub(r"(marked illegal).*", r"\1", re.sub(r"'tensor<.*", "'tensor<…", first))
 
 
 def _kernels(observations: Sequence[Observation], targets: Sequence[str]) -> str:
@@ -219,7 +219,7 @@ def _kernels(observations: Sequence[Observation], targets: Sequence[str]) -> str
     rows = [_row("kernel", *targets), "|---" * (len(targets) + 1) + "|"]
     rows += [
         _row(f"`{_short(kernel)}`", *(_square(by.get(t, ())) for t in targets))
-        for kernel, by in sorted(squares.items())
+        for kernel, by in sorted(squares.items(), key=lambda item: _short(item[0]))
     ]
     return "\n".join(rows)
 

@@ -1,0 +1,122 @@
+"""What is published of other projects' kernels is in step with its files; the faults found there show themselves."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import importlib.metadata
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED, DRIVERS, FOUND = ROOT / "results" / "packages", ROOT / "examples" / "packages", ROOT / "examples" / "found"
+PACKAGES = sorted({p.stem.rpartition("-")[0] for p in PUBLISHED.glob("*.jsonl")})
+BYTES = 2 * 2**20  # a file of results or recordings
+LINES = 200  # a driver
+TRITON = tuple(int(n) for n in importlib.metadata.version("triton").split(".")[:2])
+
+# What a reproducer says where the fault is there, and the first Triton that has it.
+WITH_TRITON_ALONE = {
+    "flag_gems_block_pointers": ("Block pointers have been removed in favor of the tensor descriptor API", (3, 9)),
+    "flag_gems_libdevice": ("Implicit conversion of CUDA __nv_rsqrtf device function has been dropped", (3, 6)),
+    "torchao_autotune_key": ("key contains names that are not kernel arguments: num_elements", (3, 9)),
+    "torchao_scalar_index": ("too many indices for tensor of rank 0", (3, 9)),
+    "triton_cat_pointers": ("PassManager::run failed", (3, 6)),
+    "triton_int8_dot_turing": ("PassManager::run failed", (3, 6)),
+}
+WITH_THE_PACKAGE = {  # recorded into nothing, where the package is installed in the version that has the fault
+    "flag_gems_flash_mla": ("missing 1 required positional argument: 'backend_list'", "flag-gems", "5.0.2", (3, 6)),
+    "flag_gems_recurrent_defaults": ("'NoneType' object has no attribute 'shape'", "flag-gems", "5.0.2", (3, 6)),
+    "flag_gems_second_launch": ("the first launch has 3 arguments, the second 2", "flag-gems", "5.0.2", (3, 7)),
+    "flag_gems_shift": ("'NoneType' object has no attribute 'dtype'", "flag-gems", "5.0.2", (3, 6)),
+    "liger_fused_gate_up": ("expected shape compatible with [4, 16, 256]", "liger-kernel", "0.8.5", (3, 6)),
+    "liger_softmax_columns": ("exceeds the recommended Triton blocksize", "liger-kernel", "0.8.5", (3, 6)),
+}
+TARGETS = {"flag_gems_flash_mla": "cuda:100"}
+
+
+@pytest.fixture(scope="module")
+def scans() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("scan_packages", ROOT / "benchmarks" / "scan_packages.py")
+    assert spec is not None and spec.loader is not None  # noqa: PT018
+    module = sys.modules["scan_packages"] = importlib.util.module_from_spec(spec)  # dataclasses look it up there
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_page_is_in_step_with_its_results(scans: ModuleType, name: str) -> None:
+    package = next(p for p in scans.PACKAGES if p.name == name)
+    assert (PUBLISHED / f"{name}.md").read_text(encoding="utf-8") == scans.page(package, PUBLISHED)
+
+
+def test_a_hundred_and_fifty_kernels_are_compiled_for_twelve_targets(scans: ModuleType) -> None:
+    runs = [run for path in PUBLISHED.glob("*.jsonl") for run in scans.read_runs(path)]
+    targets: dict[str, set[str]] = {}
+    for observation in (o for run in runs for o in run.observations):
+        targets.setdefault(observation.cell.kernel, set()).add(observation.cell.target)
+    assert sum(len(there) >= 12 for there in targets.values()) >= 150
+
+
+@pytest.mark.parametrize("path", sorted(PUBLISHED.rglob("*.*")), ids=lambda p: p.name)
+def test_a_published_file_is_small_and_names_no_place_of_the_machine_that_made_it(path: Path) -> None:
+    data = path.read_bytes()
+    text = gzip.decompress(data).decode() if path.suffix == ".gz" else data.decode()
+    assert len(data) <= BYTES
+    assert not re.search(r'"/|/(tmp|root|home|work)/', text)
+
+
+@pytest.mark.parametrize("path", sorted((PUBLISHED / "launches").glob("*.gz")), ids=lambda p: p.name)
+def test_a_recording_names_the_version_of_what_was_recorded(scans: ModuleType, path: Path) -> None:
+    recorded = json.loads(gzip.decompress(path.read_bytes()))
+    package = next(p for p in scans.PACKAGES if path.name.startswith(f"{p.name}-"))
+    assert {"python", "torch", "triton", package.distribution} <= recorded["versions"].keys()
+
+
+@pytest.mark.parametrize("path", sorted(DRIVERS.glob("*.py")), ids=lambda p: p.name)
+def test_a_driver_is_short_and_uses_nothing_of_ours(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    imported = {a.name for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Import) for a in n.names}
+    imported |= {n.module or "" for n in ast.walk(ast.parse(text)) if isinstance(n, ast.ImportFrom)}
+    assert len(text.splitlines()) <= LINES
+    assert not {name for name in imported if name.partition(".")[0] == "portability"}
+
+
+def test_every_fault_has_a_reproducer_and_every_reproducer_is_told_of() -> None:
+    page = (ROOT / "docs" / "found.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"examples/found/(\w+)\.py", page))
+    assert told == {p.stem for p in FOUND.glob("*.py")} == WITH_TRITON_ALONE.keys() | WITH_THE_PACKAGE.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(WITH_TRITON_ALONE))
+def test_a_fault_shows_itself_with_triton_alone(name: str) -> None:
+    said, since = WITH_TRITON_ALONE[name]
+    ended = _run(str(FOUND / f"{name}.py"))
+    assert (said in ended.stdout + ended.stderr) == (since <= TRITON)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(WITH_THE_PACKAGE))
+def test_a_fault_shows_itself_in_its_package(name: str, tmp_path: Path) -> None:
+    said, distribution, version, since = WITH_THE_PACKAGE[name]
+    found = {d.name for d in importlib.metadata.distributions()}
+    if distribution.replace("-", "_") not in {n.replace("-", "_") for n in found}:
+        pytest.skip(f"{distribution} is not installed")
+    if importlib.metadata.version(distribution) != version:
+        pytest.skip(f"{distribution} is not {version}")
+    target = TARGETS.get(name, "cuda:90")
+    record = "-m", "portability.cli", "record", "-o", str(tmp_path / "launches.json"), "--target", target, "--"
+    ended = _run(*record, str(FOUND / f"{name}.py"))
+    assert (said in ended.stdout + ended.stderr) == (since <= TRITON)
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=300)
