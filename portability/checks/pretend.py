@@ -96,7 +96,9 @@ def _tensor(kind: str) -> Mapping[str, Any]:
         found: torch.device = plain(self)
         return there if found.type == "cpu" else found
 
+    moved = made["to"]
     made["device"] = property(device)
+    made["to"] = lambda self, *args, **kwargs: moved(self, *("cpu" if type(a) is int else a for a in args), **kwargs)
     made[f"is_{kind}"] = property(lambda self: plain(self).type == "cpu")
     made["is_cpu"] = property(lambda _: False)
     made["get_device"] = lambda self: 0 if plain(self).type == "cpu" else -1

@@ -70,6 +70,8 @@ def _module(kind: str, target: str, limits: Limits) -> dict[str, Any]:
         "device": _Device,
         "device_of": _Device,
         "stream": _Device,
+        "graph": _Device,
+        "CUDAGraph": _Graph,
         "Stream": stream,
         "Event": _Event,
         "current_stream": lambda *_: stream(),
@@ -173,6 +175,18 @@ class _Event:
     def elapsed_time(self, *_: Any) -> float:
         """One millisecond: no measure of anything, and nobody divides by zero."""
         return 1.0
+
+
+class _Graph:
+    """A graph of launches: what is captured was launched, into nothing, already."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.captured = True
+
+    def replay(self, *_: Any, **__: Any) -> None:
+        """Nothing to launch again."""
+
+    capture_begin = capture_end = reset = pool = replay
 
 
 class _Generator(torch.Generator):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+import triton
 import triton.language as tl
 
 from portability.commands.record import command_of
@@ -183,6 +184,22 @@ def test_comparisons_hold_so_that_a_test_goes_on() -> None:
     recorded(lambda: torch.testing.assert_close(torch.ones(2), torch.zeros(2)))
     with pytest.raises(AssertionError):
         torch.testing.assert_close(torch.ones(2), torch.zeros(2))
+
+
+def test_what_programs_do_with_a_device_beside_launching_goes_on() -> None:
+    """Benchmarks, graphs, streams, and moving to a device by its number."""
+    seen: list[Any] = []
+
+    def program() -> None:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph), torch.cuda.stream(torch.cuda.Stream()):
+            scaled()
+        graph.replay()
+        seen.append(triton.testing.do_bench(scaled))
+        seen.append(torch.ones(3).to(0).device.type)
+
+    assert recorded(program).launches[0].launches == 2
+    assert seen == [1.0, "cuda"]
 
 
 def test_a_target_that_is_nothing_is_refused_with_the_choices() -> None:
