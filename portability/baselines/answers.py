@@ -248,8 +248,17 @@ def _refusal(cell: tuple[Probe, str], record: Record, target: str, alike: Collec
 
 def use_instead(probe: str, dtype: str, target: str, folder: Path = FOLDER) -> str:
     """Return what to use where a probe does not pass, or an empty text where nothing is known."""
-    for entry in advice(folder).get("instead", []):
-        given = ((entry.get("probe", "*"), probe), (entry.get("dtype", "*"), dtype), (entry.get("target", "*"), target))
-        if all(any(fnmatchcase(value, p) for p in patterns.split()) for patterns, value in given):
+    for entry in _advice_for(probe, folder):
+        given = ((entry.get("dtype", "*"), dtype), (entry.get("target", "*"), target))
+        if all(_fits(patterns, value) for patterns, value in given):
             return entry["use"]
     return ""
+
+
+@cache
+def _advice_for(probe: str, folder: Path) -> list[dict[str, str]]:
+    return [entry for entry in advice(folder).get("instead", []) if _fits(entry.get("probe", "*"), probe)]
+
+
+def _fits(patterns: str, value: str) -> bool:
+    return any(fnmatchcase(value, p) for p in patterns.split())

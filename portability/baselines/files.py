@@ -72,12 +72,17 @@ def order(minor: str) -> tuple[int, ...]:
 
 def versions(target: str = "", folder: Path = FOLDER) -> list[str]:
     """Return the minor versions that have a baseline (of `target`), the oldest first."""
-    return sorted({minor for minor, of in _there(folder) if target in ("", of)}, key=order)
+    return list(_versions(target, folder))
 
 
 def targets(minor: str, folder: Path = FOLDER) -> list[str]:
     """Return the targets that have a baseline under a minor version, sorted."""
     return sorted(target for of, target in _there(folder) if of == minor)
+
+
+@cache
+def _versions(target: str, folder: Path) -> tuple[str, ...]:
+    return tuple(sorted({minor for minor, of in _there(folder) if target in ("", of)}, key=order))
 
 
 @cache
@@ -173,6 +178,6 @@ def _write(path: Path, title: str, columns: Sequence[str], lines: Sequence[Seque
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "\n".join((title, "\t".join(columns), *("\t".join(line) for line in lines))) + "\n"
     path.write_text(text, encoding="utf-8", newline="\n")
-    for cached in (read, version_of, probes, _there):
+    for cached in (read, version_of, probes, _versions, _there):
         cached.cache_clear()
     return path
