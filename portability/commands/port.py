@@ -60,8 +60,9 @@ def main(args: argparse.Namespace) -> int:
 def _reports(args: argparse.Namespace, request: Request) -> Sequence[Report]:
     from portability.pool import temporary_folder
     from portability.porting.loose import port_file
-    from portability.porting.session import Porting, harness_for, in_folder, write
+    from portability.porting.session import Porting, harness_for, in_folder
     from portability.porting.subject import find
+    from portability.porting.verdict import write
 
     say = _progress if sys.stderr.isatty() else lambda _: None
     if args.kernel.endswith(".json"):

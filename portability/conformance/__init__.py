@@ -7,6 +7,6 @@
     observation = observe(project_case("my_kernel"), "float32", "257", "interpreter")    # one cell, in this process
 
 `kit` is the outside (which checks, on which targets, through runners), `inside` what a runner does in the adapter's own
-environment, `static` what needs neither, `cases` the small kernels that are launched, `model` the nouns. `inside`,
-`cases` and `model` also work in triton-ascend's environment.
+environment (`detection` among it), `static` what needs neither, `cases` the small kernels that are launched, `model`
+the nouns. `inside`, `detection`, `cases` and `model` also work in triton-ascend's environment.
 """

@@ -1,9 +1,11 @@
 """`portability port`: what a kernel of one target needs on another, with evidence, in four steps and a verdict.
 
-    with Porting(question, folder) as porting:
-        print(render(porting.report(), "text"))
+    reports = Porting(harness, find("matmul", None, Path.cwd()), Request("cuda:90", "hip:gfx942")).reports()
+    print(render(reports, "text"))
 
-`subject` finds the kernel, `session` takes the steps, `reading` is what a runner says of one cell and its assembly,
-`special` the operations, layouts and silent differences, `search` the blocks that fit, `advice` what to do about an
-error, `model` the nouns, `rendering` their text forms. `reading` and `model` also work in triton-ascend's environment.
+`subject` finds the kernel, `ends` the two targets, `session` takes the steps, `reading` is what a runner says of one
+cell and its assembly, `special` the operations, layouts and silent differences, `fitting` and `search` the blocks that
+fit, `advice` what to do about an error, `verdict` what it comes to, `model` the nouns, `rendering` their text forms.
+`loose` and `recorded` move files that launch kernels themselves, and recorded launches. `reading` and `model` also work
+in triton-ascend's environment.
 """

@@ -10,9 +10,9 @@ from portability.harness import Harness
 from portability.kernel import Blocks
 from portability.model import CaseInfo, Cell, Evidence, Observation, Outcome
 from portability.porting import advice
+from portability.porting.ends import End
 from portability.porting.model import Attempt, Choice, Entry, Ranked
 from portability.porting.search import Search, entry_of, interpreted, neighbours, sample_for, search, space_of
-from portability.porting.special import End
 from portability.tuning import Trial
 
 SHOWN = 5  # configurations of a ranking
@@ -74,7 +74,8 @@ class Fitting:
             right = observation is None or observation.outcome is Outcome.PASS
             if right and self._every_sample(made.cell, trial.blocks):
                 return choice, trial
-        return replace(choice, why=self._why(attempt, made)), None
+        only_spills = all(a.outcome is Outcome.PASS for a in counted if a.dtype == dtype)
+        return replace(choice, why="" if only_spills else self._why(attempt, made)), None
 
     def _tried(self, dtype: str, attempt: Attempt) -> Search:
         """Try the source's blocks, the destination's own, and some of the space; stop where blocks do not matter."""

@@ -17,9 +17,10 @@ from portability.facts import facts_of
 from portability.matrix import MatrixError
 from portability.model import Evidence, Outcome, Target
 from portability.porting import advice
+from portability.porting.ends import End, needs
 from portability.porting.model import Attempt, Report, Verdict
-from portability.porting.session import Request, needs
-from portability.porting.special import EMULATED, End
+from portability.porting.session import Request
+from portability.porting.special import EMULATED
 from portability.porting.subject import Subject
 from portability.tomltable import nearest
 

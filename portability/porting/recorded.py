@@ -20,10 +20,12 @@ from portability.harness import Harness
 from portability.matrix import Matrix, MatrixError
 from portability.model import Evidence, Observation, Outcome
 from portability.porting import advice, special
+from portability.porting.ends import End, needs
 from portability.porting.model import Attempt, Choice, Ranked, Reading, Report
 from portability.porting.search import neighbours
-from portability.porting.session import SPILLS, Request, judged, needs
-from portability.porting.special import End, Pair
+from portability.porting.session import SPILLS, Request
+from portability.porting.special import Pair
+from portability.porting.verdict import judged
 from portability.record.cases import Launched, launched
 from portability.record.check import Request as Check
 from portability.record.check import check, observe

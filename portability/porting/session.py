@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from portability import tuning
-from portability.backend import look_up_blocks, read_blocks
+from portability.backend import look_up_blocks
 from portability.catalogue import Catalogue
 from portability.checks.model import Fault, Seen
-from portability.facts import facts_of
 from portability.harness import Harness
 from portability.kernel import Blocks
 from portability.matrix import MatrixError
-from portability.model import CaseInfo, Cell, Evidence, Observation, Outcome, Target, from_json, to_json
+from portability.model import CaseInfo, Cell, Evidence, Observation, Outcome, from_json, to_json
 from portability.pool import RunnerDiedError, RunnerTimedOutError
 from portability.porting import advice, special
+from portability.porting.ends import End, ends, needs
 from portability.porting.fitting import Fitting
-from portability.porting.model import Attempt, Reading, Report, Verdict
-from portability.porting.special import End, Pair
+from portability.porting.model import Attempt, Reading, Report
+from portability.porting.special import Pair
 from portability.porting.subject import Subject
+from portability.porting.verdict import judged
 from portability.tomltable import nearest
 
 SPILLS = 128  # bytes a thread more than on the source: less is a handful of registers at the edge of a loop
-NEEDS = {"compiler": "compiles", "to compile": "to compile", "to run": "to run"}  # facts about software -> words
 
 Say = Callable[[str], None]
 
@@ -43,57 +44,12 @@ class Request:
     quick: bool = False  # whether the quick sample stands for the others
 
 
-def ends(harness: Harness, request: Request) -> tuple[End, End]:
-    """Return both targets. Raises `MatrixError` with the choices for a name that is none, or for twice the same."""
-    if request.source == request.destination:
-        raise MatrixError(f"--from and --to are both {request.source!r}: nothing is moved")
-    found = []
-    for option, name in (("--from", request.source), ("--to", request.destination)):
-        target = _target(harness, name)
-        if target is None:
-            known = sorted({t.id for t in harness.catalogue.targets})
-            raise MatrixError(f"{option}: {name!r} is no target here; {nearest(name, known)}")
-        adapter = harness.adapters[target.backend]
-        found.append(End(target, adapter, facts_of(adapter, target.id)))
-    return found[0], found[1]
-
-
-def _target(harness: Harness, name: str) -> Target | None:
-    """Return a target of the catalogue or, of an architecture in no list, one like its nearest relative's."""
-    listed = [t for t in harness.catalogue.targets if t.id == name]
-    for target in sorted(listed, key=lambda t: t.environment not in ("default", t.backend)):
-        return target
-    for adapter in harness.adapters.values():
-        if not any(name in members for members in adapter.families.values()):
-            continue
-        families = set(adapter.families_of(name))
-        relatives = [t for t in harness.catalogue.targets if set(adapter.families_of(t.id)) & families]
-        if relatives:
-            best = max(relatives, key=lambda t: not t.evidence.executes)
-            return replace(best, id=name, title=adapter.titles.get(name, ""))
-    return None
-
-
-def needs(end: End) -> Iterator[str]:
-    """Yield what a target needs to compile and to run, what of it is here, and what gives more."""
-    for name, words in NEEDS.items():
-        if end.facts.of("software", name):
-            yield f"{words}: {end.facts.of('software', name)}"
-    target = end.target
-    versions = ", ".join(f"{k} {v}" for k, v in target.versions.items())
-    environment = f" in the environment {target.environment!r}" if target.environment != "default" else ""
-    here = f"here: {target.evidence}{environment}{f', {versions}' if versions else ''}"
-    yield f"{here}; {target.why}" if target.why else here
-    if target.remedy:
-        yield f"for more: {target.remedy}"
-
-
 class Porting:
     """Moves the cases of one subject from one target to another; nothing is written."""
 
     def __init__(self, harness: Harness, subject: Subject, request: Request, say: Say = lambda _: None) -> None:
         self.harness, self.subject, self.request, self.say = harness, subject, request, say
-        self.source, self.destination = ends(harness, request)
+        self.source, self.destination = ends(harness, request.source, request.destination)
 
     def reports(self) -> list[Report]:
         """Return one report for each case. Raises `ValueError` for a kernel that is none."""
@@ -119,7 +75,8 @@ class _Move:
         source, destination = self.source.target, self.destination.target
         begun = Report(self.case.name, source, destination, needs=tuple(needs(self.destination)), file=self.case.file)
         attempts = self._attempts()
-        begun = replace(begun, attempts=tuple(attempts), unclaimed=tuple(a.dtype for a in attempts if not a.claimed))
+        unclaimed = tuple(dict.fromkeys(a.dtype for a in attempts if not a.claimed))
+        begun = replace(begun, attempts=tuple(attempts), unclaimed=unclaimed)
         begun = self._special(begun)
         if destination.evidence is Evidence.NONE:
             note = f"nothing was tried on {destination.id}: {destination.why}; {destination.remedy}"
@@ -225,8 +182,6 @@ class _Move:
 
     def _warn(self, observation: Observation) -> None:
         """Keep what the interpreter foretells of the destination and not of the source."""
-        from fnmatch import fnmatchcase
-
         for w in observation.warnings:
             bites, known = (
                 any(fnmatchcase(t, p) for p in w.targets) for t in (self.destination.target.id, self.source.target.id)
@@ -263,57 +218,9 @@ def _bundled(file: str) -> Path | None:
     return found if found.is_file() else None
 
 
-# ------------------------------------------------------------------------------------------------------ verdict
-
-
-def judged(report: Report) -> Report:
-    """Return the report with its verdict, and with the changes that it asks for."""
-    changes = list(_changes(report))
-    if changes:
-        return replace(report, verdict=Verdict.CHANGES, changes=tuple(changes))
-    counted = [a for a in report.attempts if a.claimed and not a.fails_on_both]
-    failing = [a for a in counted if not a.moves]
-    if not failing or (not any(c.blocks for c in report.choices) and all(a.outcome is Outcome.PASS for a in failing)):
-        return replace(report, verdict=Verdict.AS_IT_IS)
-    return replace(report, verdict=Verdict.BLOCKS)
-
-
-def _changes(report: Report) -> Iterator[str]:
-    for choice in report.choices:
-        if not choice.blocks and choice.why:
-            yield choice.why
-    if report.attempts and not any(a.claimed for a in report.attempts):
-        yield f"no dtype that it has is claimed on {report.destination.id}: {', '.join(report.unclaimed)}"
-    counted = [a for a in report.attempts if a.claimed]
-    if counted and all(a.fails_on_both for a in counted):
-        yield f"{counted[0].line or report.file}: {counted[0].detail}, on the source too"
-    yield from advice.changes(report.lint, any(not a.moves for a in counted))
-
-
-def write(report: Report, harness: Harness) -> Report:
-    """Put the entries of the choices into the destination's block table; measured ones are never replaced by a model's.
-
-    Raises `ValueError` where the table is no TOML.
-    """
-    table = harness.adapters[report.destination.backend].block_table()
-    written, notes = [], list(report.notes)
-    for choice in report.choices:
-        for entry in choice.entries:
-            name = f'[{report.kernel}."{entry.selector}"]'
-            kept = str(read_blocks(table).get(report.kernel, {}).get(entry.selector, {}).get("found", ""))
-            if kept.startswith("measured") and not choice.found.startswith("measured"):
-                notes.append(f"{table.name}: {name} is kept, since it was {kept}")
-                continue
-            tuning.write_entry(table, report.kernel, entry.selector, entry.text)
-            written.append(name)
-    return replace(report, written=f"{table.name}: {', '.join(written)}" if written else "", notes=tuple(notes))
-
-
-@contextlib.contextmanager
-def in_folder(folder: Path) -> Iterator[None]:
-    """Work in `folder`: runners import a project's modules from the folder that they are started in."""
-    with contextlib.chdir(folder):
-        yield
+def in_folder(folder: Path) -> AbstractContextManager[None]:
+    """Work in `folder` meanwhile: runners import a project's modules from the folder that they are started in."""
+    return contextlib.chdir(folder)
 
 
 def harness_for(subject: Subject, temporary: Path) -> Harness:

@@ -10,34 +10,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from portability.backend import Backend, Limits
 from portability.baselines.answers import Answer, Refusal, UnknownNameError, look_up, newest_of
 from portability.checks import differences
 from portability.checks.model import Fault, Made, Seen
-from portability.facts import Facts
 from portability.harness import Harness
 from portability.kernel import relative
 from portability.lint import lint_paths
-from portability.model import CaseInfo, Cell, Evidence, Outcome, Target
+from portability.model import CaseInfo, Cell, Evidence, Outcome
+from portability.porting.ends import End
 from portability.porting.model import Reading
 
 EMULATED = ("dot-emulated", "atomic-emulated")  # codes of differences that are a missing instruction
 FLOAT8 = "float8_"
 PROBES = 2  # the most of one name that are tried
-
-
-@dataclass(frozen=True)
-class End:
-    """One of the two targets, with what its adapter states of it."""
-
-    target: Target
-    adapter: Backend
-    facts: Facts
-
-    @property
-    def limits(self) -> Limits:
-        """The target's limits."""
-        return self.adapter.limits_of(self.target.id)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import pytest
 from portability.backend import Backend, Limits, Session
 from portability.backends.cuda import Cuda
 from portability.backends.interpreter import Interpreter
-from portability.conformance import inside, static
+from portability.conformance import detection, inside, static
 from portability.conformance.cases import DTYPES
 from portability.conformance.model import CHECKS, Result, Verdict
 from portability.interpret import opened
@@ -132,7 +132,7 @@ def test_entries_of_a_block_table_that_mean_nothing_are_named(tmp_path: Path, ta
 
 
 def test_a_detection_without_side_effects_passes() -> None:
-    assert inside.detection(Good()).verdict is Verdict.PASS
+    assert detection.detection(Good()).verdict is Verdict.PASS
 
 
 def _sets_a_variable(self: Good) -> Sequence[Target]:
@@ -166,7 +166,7 @@ def _changes_its_mind(self: Good) -> Sequence[Target]:
 def test_what_a_detection_leaves_behind_or_leaves_out_is_named(status: Any, words: str) -> None:
     broken = type("Broken", (Good,), {"status": status})()
     try:
-        assert words in failure(inside.detection(broken))
+        assert words in failure(detection.detection(broken))
     finally:
         os.environ.pop("LEFT_BEHIND", None)
         Path(tempfile.gettempdir(), "left-behind-by-a-test").unlink(missing_ok=True)

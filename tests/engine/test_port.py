@@ -15,8 +15,8 @@ from portability.porting import advice, reading
 from portability.porting.model import Attempt, Choice, Entry, Report, Verdict
 from portability.porting.rendering import render
 from portability.porting.search import neighbours, space_of
-from portability.porting.session import judged
 from portability.porting.subject import find
+from portability.porting.verdict import judged
 
 from .conftest import Project
 
