@@ -192,7 +192,7 @@ def test_what_programs_do_with_a_device_beside_launching_goes_on() -> None:
 
     def program() -> None:
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph), torch.cuda.stream(torch.cuda.Stream()):
+        with torch.cuda.graph(graph), torch.cuda.stream(torch.cuda.current_stream()):
             scaled()
         graph.replay()
         seen.append(triton.testing.do_bench(scaled))
