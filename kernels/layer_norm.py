@@ -214,6 +214,7 @@ CASE = KernelCase(
         Sample("row", _with_affine(row_sample(0))),
         Sample("row-plus-1", _with_affine(row_sample(1))),
         Sample("long-mean-100", _with_affine(long_rows)),
+        Sample("1x70000", _with_affine(normal_rows(1, 70000))),  # more columns than float16 can count
         Sample("16384x4096", _with_affine(normal_rows(16384, 4096)), bench=True),
     ),
     blocks=Blocks(ROW=8192, TILE=2048, BLOCK_N=4096, num_warps=8, num_stages=2),

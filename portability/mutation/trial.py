@@ -70,9 +70,10 @@ class Trials:
         self._sound: dict[str, bool] = {}  # cell -> whether the original passes it
         self._catches: Counter[tuple[str, str]] = Counter()  # function, cell -> how many mutants it told
         self._cells = _cells_by_case(first)
-        self._interpreted = {
+        self._early = {  # a compile of the quick sample takes a second
             c.id for cells in self._cells.values() for c in cells
-            if first.catalogue.target(c).evidence is Evidence.INTERPRETED
+            if first.catalogue.target(c).evidence is Evidence.COMPILED
+            and c.sample in _quick(first.catalogue.case(c.kernel))
         }  # fmt: skip
 
     def learn(self, verdicts: Iterable[Verdict]) -> None:
@@ -128,7 +129,7 @@ class Trials:
 
         def rank(cell: Cell) -> tuple[int, bool, bool]:
             told = self._catches[task.mutant.function, cell.id]
-            return -told, cell.id not in first, cell.id in self._interpreted  # a compile takes a second
+            return -told, cell.id not in first, cell.id not in self._early
 
         yield from sorted((c for cells in by_case for c in cells), key=rank)
 
@@ -149,21 +150,21 @@ def _cells_by_case(harness: Harness) -> Mapping[str, Sequence[Cell]]:
     """The cells of the interpreter, of each case the quick one at its first dtype first.
 
     Every sample at its first dtype, and the quick one at the others: what a mistake does at one dtype, it does at all,
-    unless it is a mistake about dtypes. Last comes one cell for a target of each compiler, since an interpreter takes
-    kernels that none of them does.
+    unless it is a mistake about dtypes. Last come cells for a target of each compiler, since an interpreter takes
+    kernels that none of them does: of every sample, since the quick one need not launch every kernel.
     """
     selection = Selection(samples=Samples.FULL, timing=False)
     found: dict[str, list[Cell]] = {}
     catalogue = harness.catalogue
     compilers = {t.backend: t.id for t in catalogue.targets if t.evidence is Evidence.COMPILED}  # the last of each
-    compiled: dict[tuple[str, str], Cell] = {}
+    compiled: dict[tuple[str, str, str], Cell] = {}
     for cell in catalogues.cells(catalogue, harness.matrix, selection, harness.adapters):
         if catalogue.target(cell).evidence is Evidence.INTERPRETED:
             found.setdefault(cell.kernel, []).append(cell)
-        elif cell.target in compilers.values() and cell.sample in _quick(catalogue.case(cell.kernel)):
-            compiled.setdefault((cell.kernel, cell.target), cell)
+        elif cell.target in compilers.values():
+            compiled.setdefault((cell.kernel, cell.target, cell.sample), cell)
     ranked = {name: _ranked(cells, catalogue.case(name)) for name, cells in found.items()}
-    return {n: cells + [c for (kernel, _), c in compiled.items() if kernel == n] for n, cells in ranked.items()}
+    return {n: cells + [c for (kernel, *_), c in compiled.items() if kernel == n] for n, cells in ranked.items()}
 
 
 def _quick(case: CaseInfo) -> set[str]:
