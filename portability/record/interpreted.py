@@ -43,7 +43,9 @@ def case_of(cell: Cell, call: Call, launch: Callable[[Callable[[Mapping[str, Any
 
     def magnitudes(*_: Any) -> tuple[torch.Tensor, ...]:
         """What an element may have added up is not known; the largest element says of which size it is."""
-        return tuple(torch.full(t.shape, float(t.abs().max()) if t.numel() else 0.0).double() for t in itself())
+        return tuple(
+            torch.full(t.shape, float(t.double().abs().max()) if t.numel() else 0.0).double() for t in itself()
+        )
 
     return KernelCase(
         name=cell.kernel, operator=operator, reference=itself, terms=magnitudes, dtypes=[cell.dtype],

@@ -152,9 +152,15 @@ def test_a_source_that_has_changed_is_said() -> None:
 # -------------------------------------------------------------------------------------------------- interpreted
 
 
-def test_a_right_launch_is_interpreted_without_a_finding() -> None:
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.bool, torch.float8_e5m2], ids=str)
+def test_a_right_launch_is_interpreted_without_a_finding(dtype: torch.dtype) -> None:
     """Two orders of programs, two kinds of poison."""
-    (launch,) = launches(scaled)
+
+    def program() -> None:
+        x = torch.zeros(64, device="cuda", dtype=dtype)
+        kernels.unmasked[(1,)](x, torch.zeros_like(x), BLOCK=64)
+
+    (launch,) = launches(program)
     seen = observe(launch, "interpreter")
     assert (seen.outcome, seen.evidence) == (Outcome.PASS, Evidence.INTERPRETED)
 
