@@ -18,6 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PUBLISHED, DRIVERS, FOUND = ROOT / "results" / "packages", ROOT / "examples" / "packages", ROOT / "examples" / "found"
 PACKAGES = sorted({p.stem.rpartition("-")[0] for p in PUBLISHED.glob("*.jsonl")})
+PROJECT = "-m", "portability.cli"
 BYTES = 2 * 2**20  # a file of results or recordings
 LINES = 200  # a driver
 TRITON = tuple(int(n) for n in importlib.metadata.version("triton").split(".")[:2])
@@ -25,6 +26,8 @@ TRITON = tuple(int(n) for n in importlib.metadata.version("triton").split(".")[:
 # What a reproducer says where the fault is there, and the first Triton that has it.
 WITH_TRITON_ALONE = {
     "flag_gems_block_pointers": ("Block pointers have been removed in favor of the tensor descriptor API", (3, 9)),
+    "fla_fast_cos": ("has no attribute 'fast_cosf'", (3, 6)),
+    "fla_tf32x3": ("input_precision must be one of ('bf16x3', 'bf16x6', 'ieee', 'tf32')", (3, 6)),
     "flag_gems_libdevice": ("Implicit conversion of CUDA __nv_rsqrtf device function has been dropped", (3, 6)),
     "torchao_autotune_key": ("key contains names that are not kernel arguments: num_elements", (3, 9)),
     "torchao_scalar_index": ("too many indices for tensor of rank 0", (3, 9)),
@@ -33,13 +36,15 @@ WITH_TRITON_ALONE = {
 }
 WITH_THE_PACKAGE = {  # recorded into nothing, where the package is installed in the version that has the fault
     "flag_gems_flash_mla": ("missing 1 required positional argument: 'backend_list'", "flag-gems", "5.0.2", (3, 6)),
+    "fla_grpo_warps": ("out of resource: threads", "fla-core", "0.6.0", (3, 6)),
     "flag_gems_recurrent_defaults": ("'NoneType' object has no attribute 'shape'", "flag-gems", "5.0.2", (3, 6)),
     "flag_gems_second_launch": ("the first launch has 3 arguments, the second 2", "flag-gems", "5.0.2", (3, 7)),
     "flag_gems_shift": ("'NoneType' object has no attribute 'dtype'", "flag-gems", "5.0.2", (3, 6)),
     "liger_fused_gate_up": ("expected shape compatible with [4, 16, 256]", "liger-kernel", "0.8.5", (3, 6)),
     "liger_softmax_columns": ("exceeds the recommended Triton blocksize", "liger-kernel", "0.8.5", (3, 6)),
 }
-TARGETS = {"flag_gems_flash_mla": "cuda:100"}
+TARGETS = {"flag_gems_flash_mla": "cuda:100", "fla_grpo_warps": "hip:gfx942"}
+CHECKED = "fla_grpo_warps"  # shown by what is compiled of the recording
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +118,12 @@ def test_a_fault_shows_itself_in_its_package(name: str, tmp_path: Path) -> None:
     if importlib.metadata.version(distribution) != version:
         pytest.skip(f"{distribution} is not {version}")
     target = TARGETS.get(name, "cuda:90")
-    record = "-m", "portability.cli", "record", "-o", str(tmp_path / "launches.json"), "--target", target, "--"
-    ended = _run(*record, str(FOUND / f"{name}.py"))
-    assert (said in ended.stdout + ended.stderr) == (since <= TRITON)
+    launches = str(tmp_path / "launches.json")
+    ended = [_run(*PROJECT, "record", "-o", launches, "--target", target, "--", str(FOUND / f"{name}.py"))]
+    if name == CHECKED:
+        results = str(tmp_path / "results.jsonl")
+        ended.append(_run(*PROJECT, "check", launches, "--target", target, "--results", results, "--json"))
+    assert (said in "".join(e.stdout + e.stderr for e in ended)) == (since <= TRITON)
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
