@@ -88,7 +88,8 @@ def _case(request: Mapping[str, Any], name: str) -> kernels.KernelCase:
     if "change" in request:
         from portability.reproducer.change import changed
 
-        return changed(_cases(tuple(request.get("kernels", ()))).cases[name], request["cell"]["sample"], request["change"])
+        case = _cases(tuple(request.get("kernels", ()))).cases[name]
+        return changed(case, request["cell"]["sample"], request["change"])
     if "mutant" in request:
         from portability.mutation.load import mutated
 
