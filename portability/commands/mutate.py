@@ -77,19 +77,21 @@ def main(args: argparse.Namespace) -> int:
         return 0
     equivalents = report.Equivalents(sorted({t.mutant.file.parent for t in tasks}))
     journal = Journal(args.results)
-    verdicts = list(_verdicts(tasks, equivalents, journal, args, matrix))
-    left = len(tasks) - len(verdicts)
+    verdicts = sorted(
+        _verdicts(tasks, equivalents, journal, args, matrix),
+        key=lambda v: (v.mutant.file.name, v.mutant.line, v.mutant.name, v.mutant.nth),
+    )
     unused: list[str] = []
-    if not args.kind and not args.kernels and not left:
+    if not args.kind and not args.kernels:
         unused = equivalents.unused({t.mutant.file.name for t in tasks})
-        journal.replace(sorted(verdicts, key=lambda v: (v.mutant.file.name, v.mutant.line, v.mutant.name)))
+        journal.replace(verdicts)
     entries = [entry_of(v) for v in verdicts]
     print(report.json_text(entries) if args.json else report.text(entries, args.every), end="")
-    for line in [*unused, *([f"{left} of {len(tasks)} mutants are not tried yet"] if left else [])]:
+    for line in unused:
         print(line, file=sys.stderr)
     for page in args.update:
         page.write_text(report.embedded(page.read_text(), report.blocks(entries), str(page)))
-    return int(bool(unused or left) or any(v.state is State.SURVIVED for v in verdicts))
+    return int(bool(unused) or any(v.state in (State.SURVIVED, State.UNTRIED) for v in verdicts))
 
 
 def _named(patterns: Sequence[str], name: str) -> bool:
@@ -126,6 +128,8 @@ def _verdicts(
             yield known
         else:
             waiting.append(task)
+    if args.no_run:
+        yield from (Verdict(task.mutant, State.UNTRIED) for task in waiting)
     if not waiting or args.no_run:
         return
     with temporary_folder() as folder:

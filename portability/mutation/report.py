@@ -81,26 +81,28 @@ def score(entries: Sequence[Entry]) -> str:
     """Return "412 of 415 mutants that can be told apart are caught (99.3 %)"."""
     caught, survived = (sum(e.state == s.value for e in entries) for s in (State.CAUGHT, State.SURVIVED))
     share = 100 * caught / (caught + survived) if caught + survived else 0.0
-    return f"{caught} of {caught + survived} mutants that can be told apart are caught ({share:.1f} %)"
+    untried = sum(e.state == State.UNTRIED.value for e in entries)
+    left = f"; {untried} are not tried yet" if untried else ""
+    return f"{caught} of {caught + survived} mutants that can be told apart are caught ({share:.1f} %){left}"
 
 
-def by_kind(entries: Sequence[Entry]) -> list[tuple[str, int, int, int, int]]:
-    """Return rows of kind, caught, survived, equivalent and invalid."""
+def by_kind(entries: Sequence[Entry]) -> list[tuple[str, int, int, int, int, int]]:
+    """Return rows of kind, caught, survived, equivalent, invalid and untried."""
     return _rows(entries, lambda e: e.kind)
 
 
-def by_file(entries: Sequence[Entry]) -> list[tuple[str, int, int, int, int]]:
+def by_file(entries: Sequence[Entry]) -> list[tuple[str, int, int, int, int, int]]:
     """The same by file."""
     return _rows(entries, lambda e: e.file)
 
 
 def _rows(entries: Sequence[Entry], key: Callable[[Entry], str]) -> list[Any]:
     count = Counter((key(e), e.state) for e in entries)
-    states = (State.CAUGHT, State.SURVIVED, State.EQUIVALENT, State.INVALID)
+    states = (State.CAUGHT, State.SURVIVED, State.EQUIVALENT, State.INVALID, State.UNTRIED)
     return [(name, *(count[name, s.value] for s in states)) for name in sorted({key(e) for e in entries})]
 
 
-HEADERS = ("", "caught", "survived", "equivalent", "invalid")
+HEADERS = ("", "caught", "survived", "equivalent", "invalid", "untried")
 
 
 def text(entries: Sequence[Entry], every: bool) -> str:

@@ -27,6 +27,7 @@ class State(Word):
     SURVIVED = "survived"
     EQUIVALENT = "equivalent"  # argued in equivalent_mutants.toml, and not tried
     INVALID = "invalid"  # no kernel at all: the front end refuses it
+    UNTRIED = "untried"  # by a run that was to run none
 
 
 BUDGET = 300.0

@@ -231,6 +231,9 @@ def test_verdicts_are_kept_and_survivors_tried_again(mutants: list[Mutant], tmp_
     assert kept is not None
     assert (kept.state, kept.cell) == (State.CAUGHT, "cell")
     assert again.known(mutants[1]) is None
+    survivor = again.known(mutants[1], survivors=True)
+    assert survivor is not None
+    assert survivor.state is State.SURVIVED
     assert again.known(mutants[2]) is None
     again.replace([Verdict(mutants[2], State.EQUIVALENT, detail="why")])
     assert [(e.state, e.before) for e in read_entries(path)] == [("equivalent", mutants[2].before)]
@@ -241,6 +244,13 @@ def test_a_line_that_is_no_verdict_is_named(tmp_path: Path) -> None:
     path.write_text('{"mutant": "a"}\n')
     with pytest.raises(ValueError, match=r"verdicts\.jsonl:1: no verdict"):
         Journal(path)
+
+
+def test_the_page_is_what_the_kept_verdicts_make() -> None:
+    """`portability mutate --no-run --results … --update docs/mutation.md` writes it."""
+    root = Path(__file__).parent.parent.parent
+    page = (root / "docs" / "mutation.md").read_text()
+    assert embedded(page, blocks(read_entries(root / "results" / "mutation" / "verdicts.jsonl")), "page") == page
 
 
 def test_a_sample_more_leaves_a_verdict_standing(tmp_path: Path) -> None:
