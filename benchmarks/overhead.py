@@ -97,7 +97,7 @@ def bare(request: dict[str, Any]) -> float:
     from portability import backend as backends
     from portability import catalogue as catalogues
     from portability import kernel as kernels
-    from portability.run import _inputs
+    from portability.run import inputs_of
     from portability.runner import catalogue
 
     known = catalogues.from_text(catalogue((), (), ()))
@@ -111,7 +111,7 @@ def bare(request: dict[str, Any]) -> float:
             blocks, _ = catalogues.blocks_of(cell, known.case(cell.kernel), Matrix(), adapters, target)
             import torch
 
-            inputs = _inputs(
+            inputs = inputs_of(
                 cases[cell.kernel], cases[cell.kernel].sample(cell.sample), getattr(torch, cell.dtype), blocks, 0
             )
             with adapters[target.backend].open(target) as session:

@@ -112,8 +112,8 @@ def softmax() -> Iterator[Work]:
         blocks = blocks_for("softmax", x)
         yield Work(
             f"softmax {rows}x{columns}",
-            lambda x=x, y=y, blocks=blocks: soft.launch_softmax(x, y, blocks),  # type: ignore[misc]
-            {"Inductor": lambda x=x: inductor(x), "torch": lambda x=x: torch.softmax(x, -1)},  # type: ignore[misc]
+            lambda x=x, y=y, blocks=blocks: soft.launch_softmax(x, y, blocks),
+            {"Inductor": lambda x=x: inductor(x), "torch": lambda x=x: torch.softmax(x, -1)},
             {"Inductor": least, CEILING: 0.92},
             Cost(_bytes(x, y)),
         )
@@ -212,10 +212,10 @@ def rotary() -> Iterator[Work]:
     dq, dk = _randn(batch, sequence, heads, size), _randn(batch, sequence, heads, size)
     theirs = _liger("rope", "LigerRopeFunction")
     wide = [torch.cat((t, t), -1)[None].to(HALF) for t in (cos, sin)]
-    narrow = [t.to(HALF) for t in (cos, sin)]
+    cos, sin = cos.to(HALF), sin.to(HALF)
 
     def ours() -> Any:
-        return [rope.rotary_embedding(t.detach(), *narrow) for t in (q, k)]
+        return [rope.rotary_embedding(t.detach(), cos, sin) for t in (q, k)]
 
     def liger(q: torch.Tensor, k: torch.Tensor) -> Any:
         assert theirs is not None
@@ -227,7 +227,7 @@ def rotary() -> Iterator[Work]:
     yield Work(name, ours, peers, {"Liger": 1.0}, Cost(2 * _bytes(q, k)))
 
     def ours_both() -> Any:
-        turned = [rope.rotary_embedding(t, *narrow) for t in (q, k)]
+        turned = [rope.rotary_embedding(t, cos, sin) for t in (q, k)]
         return torch.autograd.grad(turned, (q, k), (dq, dk))
 
     def liger_both() -> Any:
@@ -322,8 +322,8 @@ def quantized() -> Iterator[Work]:
         blocks = blocks_for("quantized_matmul_int4", x)
         yield Work(
             f"quantized_matmul int4 {M}x{N}x{K}",
-            lambda x=x, out=out, b=blocks: quantized_matmul.launch_int4_matmul(x, packed, scales, out, b),  # type: ignore[misc]
-            {"Inductor": lambda x=x: inductor(x)},  # type: ignore[misc]
+            lambda x=x, out=out, b=blocks: quantized_matmul.launch_int4_matmul(x, packed, scales, out, b),
+            {"Inductor": lambda x=x: inductor(x)},
             {"Inductor": 1.0, CEILING: 0.8},
             Cost(_bytes(packed, scales)),
         )
@@ -335,7 +335,8 @@ def quantized() -> Iterator[Work]:
 def _sdpa(backend: SDPBackend, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
     q, k, v = (t.transpose(1, 2) for t in (q, k, v))
     with sdpa_kernel(backend):
-        return F.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(1, 2)
+        out: torch.Tensor = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return out.transpose(1, 2)
 
 
 def _eager(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
@@ -343,7 +344,8 @@ def _eager(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> t
     scores = q @ k.transpose(2, 3) * q.shape[-1] ** -0.5
     if causal:
         scores = scores.masked_fill(torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1), -math.inf)
-    return scores.softmax(-1) @ v
+    out: torch.Tensor = scores.softmax(-1) @ v
+    return out
 
 
 def _flex(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> Call:
@@ -352,8 +354,8 @@ def _flex(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> Ca
     n = q.shape[1]
     mask = create_block_mask(lambda _b, _h, i, j: i >= j, None, None, n, n, device="cuda") if causal else None
     compiled = torch.compile(flex_attention, dynamic=False)
-    heads_first = [t.transpose(1, 2) for t in (q, k, v)]
-    return lambda: compiled(*heads_first, block_mask=mask)
+    q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+    return lambda: compiled(q, k, v, block_mask=mask)
 
 
 SIZES = ((128, False), (128, True), (64, True))  # of a head, and whether causal
@@ -397,7 +399,7 @@ def _attention_backward(size: int, causal: bool) -> Work:
     leaves = [t.clone().requires_grad_() for t in (q, k, v)]
 
     def peer(backend: SDPBackend) -> Call:
-        return _gradient(lambda *x: _sdpa(backend, *x, causal), dout, *leaves)
+        return _gradient(lambda q, k, v: _sdpa(backend, q, k, v, causal), dout, *leaves)
 
     return Work(
         f"attention backward 4x32x4096x{size}{' causal' if causal else ''}",

@@ -7,6 +7,8 @@ A pair is (x[i], x[i + R/2]) (the halves of GPT-NeoX and Llama) or (x[2i], x[2i 
 Features from R on stay as they are. A rotation's gradient is the rotation by -θ: one kernel serves both ways.
 """
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -214,7 +216,7 @@ def _cost(x, cos, sin, _interleaved, out):
     return Cost(bytes=(x.numel() + out.numel()) * x.element_size() + (cos.numel() + sin.numel()) * cos.element_size())
 
 
-_SHARED = {
+_SHARED: dict[str, Any] = {
     "samples": SAMPLES,
     "dtypes": ("float32", "float16", "bfloat16"),
     "terms": _terms,

@@ -39,7 +39,7 @@ def _cell(case: CaseInfo) -> Cell:
 
 
 def _seen(case: CaseInfo, outcome: Outcome, when: str) -> Observation:
-    binary = Resources(EVIL, 1, 1, 1, 10**30, 1, 1, 1, 1, {EVIL: -1}, float("nan"), EVIL, EVIL, EVIL, EVIL)
+    binary = Resources(EVIL, 1, 1, 1, 10**30, 1, 1, 1, 1, {EVIL: -1}, float("nan"), EVIL, EVIL, (EVIL,), EVIL, EVIL)
     return seen(
         outcome,
         Evidence.RAN,
