@@ -22,9 +22,9 @@ def matmul_split_kernel(
     tiles_m = tl.cdiv(M, BLOCK_M)
     rows = ((tl.program_id(0) % tiles_m) * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)[:, None]
     columns = ((tl.program_id(0) // tiles_m) * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)[None, :]
-    first = tl.program_id(1) * share
+    first = tl.program_id(1).to(tl.int64) * share
     last = tl.minimum(first + share, K)
-    k = first + tl.arange(0, BLOCK_K).to(tl.int64)
+    k = first + tl.arange(0, BLOCK_K)
     a_ptrs = a_ptr + rows * stride_am + k[None, :] * stride_ak
     b_ptrs = b_ptr + k[:, None] * stride_bk + columns * stride_bn
     step = tl.full((), BLOCK_K, tl.int64)
