@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from portability import catalogue as catalogues
+from portability.catalogue import Catalogue
 from portability.harness import Harness
 from portability.kernel import discover
 from portability.model import Cell, Evidence, Observation, Verdict
@@ -26,6 +27,11 @@ class InProcess:
             del os.environ[name]
         os.environ.update(variables_of(harness.environment("default")))
         self._cases = discover(harness.matrix.kernels).cases
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What there is here."""
+        return self._harness.catalogue
 
     def run(self, cell: Cell) -> Observation:
         """Return what happened to `cell`, here."""
