@@ -249,7 +249,7 @@ class _Compiler:
                 return run()
             except _CachedWithoutVerdict:
                 raise
-            except Exception:
+            except Exception:  # of whatever kind: it is raised again, with what the compiler wrote kept beside it
                 launch.stderr = self._capture.stderr()
                 raise
 

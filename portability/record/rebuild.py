@@ -128,7 +128,7 @@ def _imported(name: str, path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: half a module must not be found by its name
         del sys.modules[name]
         raise
     finally:

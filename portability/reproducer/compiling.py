@@ -102,7 +102,7 @@ def drafting(heading: str, limits: Limits, write: Callable[[str], None]) -> Iter
         self.device_caches.clear()  # what was compiled in this process before is compiled once more
         try:
             return plain_run(self, *args, grid=grid, warmup=warmup, **kwargs)
-        except Exception:
+        except Exception:  # of whatever kind: it is raised again; a launch that is refused never reached the compiler
             if not reached:
                 write(launch_text(self, args, kwargs, driver.active.get_current_target(), heading))
             raise
