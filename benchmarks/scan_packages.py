@@ -1,125 +1,173 @@
 """What other projects' kernels compile to on every target: their own operators, recorded and compiled, as tables.
 
-    python benchmarks/scan_packages.py [PACKAGE]... [--target T]... [--into FOLDER]
+    python benchmarks/scan_packages.py [PACKAGE]... [--target T]... [--seconds N] [--into FOLDER]
+    python benchmarks/scan_packages.py [PACKAGE]... --resume
     python benchmarks/scan_packages.py [PACKAGE]... --pages
+    python benchmarks/scan_packages.py [PACKAGE]... --cold [--kernels N]
 
 The packages must be installed beside this project (examples/packages/README.md says how). Each is driven by its file in
 examples/packages, once for each compiler, and each kernel's first launch is compiled for that compiler's targets: all
 launches, as `portability scan` compiles them, take two to three times as long. FOLDER (results/packages) gets, for each
 package, PACKAGE-cuda.jsonl and PACKAGE-hip.jsonl with the results, launches/ with all that was recorded, and PACKAGE.md
-with the tables. `--pages` writes the pages anew.
+with the tables. After `--seconds N` it stops, and `--resume` goes on from there; `--pages` writes the pages anew.
+
+`--cold` times all of it with nothing in Triton's cache, of the first N kernels of each package (default: all), and
+prints how many kernels and targets that is; it publishes nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import importlib.metadata
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from portability.model import Observation, Outcome
+from portability.record.cases import launched
+from portability.record.model import read
 from portability.results import Run, read_runs, write_runs
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, DRIVERS = ROOT / "results" / "packages", ROOT / "examples" / "packages"
+WORK = ROOT / ".portability" / "packages"  # recordings and results while they are made
 TARGETS = {
     "cuda:90": ("cuda:75", "cuda:80", "cuda:86", "cuda:89", "cuda:90", "cuda:100", "cuda:120"),
     "hip:gfx942": ("hip:gfx90a", "hip:gfx942", "hip:gfx950", "hip:gfx1100", "hip:gfx1201"),
 }  # by what is recorded for: a package may choose other blocks where it finds another vendor's device
 NAMED = 4  # kernels that a cause names
 LIMIT = "60"  # seconds a launch may compile: the slowest that end take some 20
+END_LIMIT = 60.0  # seconds for a check that was told to stop
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package by the name that it is imported by; `variables` are its own, by what is recorded for."""
+    """A package by the name that it is imported by."""
 
     name: str
     distribution: str
     driver: str
-    variables: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 PACKAGES = (
     Package("liger_kernel", "liger-kernel", "liger.py"),
-    Package(
-        "flag_gems",
-        "flag-gems",
-        "flaggems.py",
-        {"cuda:90": {"GEMS_VENDOR": "nvidia"}, "hip:gfx942": {"GEMS_VENDOR": "amd"}},
-    ),
+    Package("flag_gems", "flag-gems", "flaggems.py"),
     Package("fla", "fla-core", "flash_linear_attention.py"),
     Package("torchao", "torchao", "ao.py"),
 )
 
 
 def main(argv: Sequence[str]) -> int:
-    """Scan, or write the pages of what was scanned."""
+    """Scan, write the pages of what was scanned, or time a scan."""
     options = _parser().parse_args(argv)
-    for package in PACKAGES:
-        if package.name in (options.packages or [p.name for p in PACKAGES]):
-            if not options.pages:
-                scan(package, options.target, options.into)
-            (options.into / f"{package.name}.md").write_text(page(package, options.into))
+    packages = [p for p in PACKAGES if p.name in (options.packages or [p.name for p in PACKAGES])]
+    if options.cold:
+        return _cold(packages, options)
+    for package in packages:
+        if not options.pages:
+            publish(package, options)
+        (options.into / f"{package.name}.md").write_text(page(package, options.into))
     return 0
 
 
-def scan(package: Package, targets: Sequence[str], into: Path) -> None:
+def publish(package: Package, options: argparse.Namespace) -> None:
     """Record the package's launches, compile one of each kernel, and keep both."""
-    (into / "launches").mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        for recorded, all_targets in TARGETS.items():
-            wanted = [t for t in all_targets if t in targets or not targets]
-            if wanted:
-                recording = Path(folder, f"{package.name}-{recorded.replace(':', '-')}.json")
-                _run(package, recorded, "record", "-o", recording, "--target", recorded, "--", DRIVERS / package.driver)
-                keep(package, recording, into / "launches")
-                keep_results(package, _compile(package, recorded, wanted, recording), into)
-    print(f"{package.name}: {time.monotonic() - started:.0f} s")
+    WORK.mkdir(parents=True, exist_ok=True)
+    (options.into / "launches").mkdir(parents=True, exist_ok=True)
+    results = WORK / f"{package.name}.jsonl"
+    if not (options.resume and results.exists()):
+        results.unlink(missing_ok=True)
+        for recording in record(package, WORK):
+            keep(package, recording, options.into / "launches")
+    ended = compile_first(package, WORK, results, _wanted(options), options.seconds)
+    keep_results(package, read_runs(results), options.into)
+    print(
+        f"{package.name}: {time.monotonic() - started:.0f} s{'' if ended else ', and not all of it: --resume goes on'}"
+    )
 
 
-def _compile(package: Package, recorded: str, targets: Sequence[str], recording: Path) -> list[Run]:
-    first, results = recording.with_suffix(".first.json"), recording.with_suffix(".jsonl")
-    first.write_text(json.dumps(first_of_each(json.loads(recording.read_text()))))
-    wanted = [word for t in targets for word in ("--target", t)]
-    _run(package, recorded, "check", first, *wanted, "--compile-limit", LIMIT, "--results", results)
-    return read_runs(results)
+def _wanted(options: argparse.Namespace) -> list[str]:
+    return [t for targets in TARGETS.values() for t in targets if t in options.target or not options.target]
 
 
-def first_of_each(recording: dict[str, Any]) -> dict[str, Any]:
-    """Return a recording with each kernel's first launch; of a tuned one, with its configurations."""
-    chosen: dict[tuple[str, str, int], str] = {}
-    kept = []
-    for place, launch in enumerate(recording["launches"]):
-        one = launch.get("tuning") or str(place)
-        if chosen.setdefault((launch["module"], launch["kernel"], launch["line"]), one) == one:
-            kept.append(launch)
-    return {**recording, "launches": kept}
+def _recordings(package: Package, folder: Path) -> list[Path]:
+    return [folder / f"{package.name}-{recorded.replace(':', '-')}.json" for recorded in TARGETS]
 
 
-def _run(package: Package, recorded: str, *command: str | Path) -> None:
-    """Run a command of the project; its exit code 1 says that a call failed or that something does not compile."""
+def record(package: Package, folder: Path) -> list[Path]:
+    """Record what the package's driver launches, once for each compiler."""
+    files = _recordings(package, folder)
+    for recorded, file in zip(TARGETS, files, strict=True):
+        _run("record", "-o", file, "--target", recorded, "--", DRIVERS / package.driver)
+    return files
+
+
+def compile_first(
+    package: Package, folder: Path, results: Path, targets: Sequence[str], seconds: float = 0.0,
+    kernels: Sequence[str] = (),
+) -> bool:  # fmt: skip
+    """Compile each kernel's first launch for `targets`; return whether it came to its end before `seconds`."""
+    words = [word for t in targets for word in ("--target", t)] + [word for k in kernels for word in ("--kernel", k)]
+    place = ("--resume" if results.exists() else "--results", results)
+    return _run(
+        "check", *_recordings(package, folder), "--first", *words, "--compile-limit", LIMIT, *place, stop=seconds
+    )
+
+
+def _run(*command: str | Path, stop: float = 0.0) -> bool:
+    """Run a command of the project, and return whether it ended before `stop` seconds.
+
+    Its exit code 1 says that a call failed or that something does not compile. It runs outside of any repository, so
+    that a commit in between does not make what it has to go on with another's.
+    """
     words = [sys.executable, "-m", "portability.cli", *map(str, command)]
-    subprocess.run(words, env=_variables(package, recorded), check=False)
+    with tempfile.TemporaryDirectory() as folder, subprocess.Popen(words, cwd=folder) as process:
+        try:
+            process.wait(stop or None)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(END_LIMIT)
+            process.kill()
+            return False
+    return True
 
 
-def _backend(target: str) -> str:
-    return target.partition(":")[0]
+def _cold(packages: Sequence[Package], options: argparse.Namespace) -> int:
+    """Time the recording and the compiling with nothing in the cache, and print what it came to."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ |= {"PORTABILITY_CACHE": str(folder / "cache"), "FLAGGEMS_CACHE_DIR": str(folder / "flaggems")}
+        started = time.monotonic()
+        for package in packages:
+            chosen = names(record(package, folder), options.kernels)
+            compile_first(package, folder, folder / f"{package.name}.jsonl", _wanted(options), 0.0, chosen)
+        seconds = time.monotonic() - started
+        seen = [o for p in packages for run in read_runs(folder / f"{p.name}.jsonl") for o in run.observations]
+    kernels, targets = ({getattr(o.cell, of) for o in seen} for of in ("kernel", "target"))
+    passed = sum(o.outcome is Outcome.PASS for o in seen)
+    of = ", ".join(p.distribution for p in packages)
+    cores = len(os.sched_getaffinity(0))
+    print(f"{len(kernels)} kernels of {of} on {len(targets)} targets: {passed} of {len(seen)} compiled,")
+    print(f"in {seconds / 60:.1f} minutes on {cores} cores with an empty cache, recording included")
+    return 0
 
 
-def _variables(package: Package, recorded: str) -> dict[str, str]:
-    return {**os.environ, **package.variables.get(recorded, {})}
+def names(recordings: Sequence[Path], most: int) -> list[str]:
+    """Return the first kernels of a package, in the order in which its driver launches them; of 0, all."""
+    found = dict.fromkeys(x.name for path in recordings for x in launched(read(path)))
+    return list(found)[:most] if most else []
 
 
 def keep(package: Package, recording: Path, folder: Path) -> None:
@@ -142,6 +190,10 @@ def keep_results(package: Package, runs: Sequence[Run], folder: Path) -> None:
         ]
         if some := [run for run in some if run.observations]:
             write_runs(folder / f"{package.name}-{backend}.jsonl", some)
+
+
+def _backend(target: str) -> str:
+    return target.partition(":")[0]
 
 
 def _brief(observation: Observation) -> Observation:
@@ -254,8 +306,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--target", action="append", default=[], metavar="T", help="only this target (repeatable)")
     parser.add_argument("--into", type=Path, default=RESULTS, metavar="FOLDER")
     parser.add_argument(
-        "--pages", action="store_true", help="scan nothing: write the pages of the results that are there"
+        "--seconds", type=float, default=0.0, metavar="N", help="stop compiling a package after so long"
     )
+    parser.add_argument(
+        "--kernels", type=int, default=0, metavar="N", help="with --cold, so many kernels of each package"
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--resume", action="store_true", help="record nothing, and go on with what was stopped")
+    how.add_argument("--cold", action="store_true", help="publish nothing: time it with an empty cache")
+    how.add_argument("--pages", action="store_true", help="scan nothing: write the pages of the results that are there")
     return parser
 
 

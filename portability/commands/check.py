@@ -4,8 +4,8 @@ FILE.py defines run(dev), which launches kernels on tensors that it makes on tha
 computed, and ref(), which returns what that should be. data() may give the inputs of both; SPEC or SPECS name kernels
 to compile without the wrapper. A file of kernel cases is taken as well.
 
-FILE.json holds launches that `portability record` recorded: each distinct one is compiled for every target, in
-parallel, and judged against the target's limits. The table goes to a results file too.
+FILE.json (or FILE.json.gz) holds launches that `portability record` recorded: each distinct one is compiled for every
+target, in parallel, and judged against the target's limits. The table goes to a results file too.
 
 Exit code 0 where nothing is found, 1 where something is, 2 where a file cannot be read, or its ref() raises.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 
 COMPILE_LIMIT = 300.0  # seconds
 EVERY = 30.0  # seconds between two words on how far a check is, where nobody watches
-READ = (".py", ".json")  # kinds of files that can be checked
+READ = (".py", ".json", ".json.gz")  # kinds of files that can be checked
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,17 +62,20 @@ def add_recorded_arguments(group: argparse._ActionsContainer) -> None:
         "--interpret", action="store_true",
         help="also interpret launches whose tensors are small enough, on drawn values: bounds, races, undefined values",
     )  # fmt: skip
-    group.add_argument("--results", type=Path, metavar="FILE", help="where to write the results (JSON Lines)")
+    group.add_argument("--first", action="store_true", help="check each kernel's first launch alone")
+    written = group.add_mutually_exclusive_group()
+    written.add_argument("--results", type=Path, metavar="FILE", help="where to write the results (JSON Lines)")
+    written.add_argument("--resume", type=Path, metavar="FILE", help="go on with an interrupted check's results")
 
 
 def main(args: argparse.Namespace) -> int:
     """Check, print, and return the report's exit code."""
     for file in args.files:
-        if file.suffix not in READ:
+        if not file.name.endswith(READ):
             raise ValueError(
                 f"{file}: cannot check a {file.suffix or 'file without a suffix'}; {', '.join(READ)} can be"
             )
-    kinds = {file.suffix for file in args.files}
+    kinds = {".py" if file.suffix == ".py" else ".json" for file in args.files}
     if len(kinds) > 1:
         raise ValueError(f"{', '.join(map(str, args.files))}: either kernels or recorded launches, not both at once")
     return check_recorded(args, args.files) if kinds == {".json"} else _check_files(args)
@@ -106,10 +109,13 @@ def check_recorded(args: argparse.Namespace, files: list[Path]) -> int:
         raise ValueError(f"--configs: {args.configs!r} is neither a number nor `all`")
     configs = 0 if args.configs == "all" else max(1, int(args.configs))
     workers = args.workers or len(os.sched_getaffinity(0))
-    request = Request(tuple(args.target), args.compile_limit, configs, tuple(args.kernel), workers, args.interpret)
+    request = Request(
+        tuple(args.target), args.compile_limit, configs, tuple(args.kernel), workers, args.interpret, args.first,
+        args.resume is not None,
+    )  # fmt: skip
     began = time.monotonic()
     say = _progress if sys.stderr.isatty() else _now_and_then()
-    results = args.results or new_results(Path.cwd())
+    results = args.resume or args.results or new_results(Path.cwd())
     matrix = read_matrix(args.matrix) if args.matrix else None
     recordings = [read(f) for f in files]
     run = check(recordings, request, results, matrix, say)

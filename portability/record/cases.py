@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,35 +45,40 @@ class Launched:
     @property
     def file(self) -> str:
         """The kernel's file as it lies in its package."""
-        return shown_file(self.calls[0])
+        return self.calls[0].short_file
 
     def cell(self, target: Target) -> Cell:
         """Return its cell on a target."""
         return Cell(self.name, self.dtype, self.sample, target.id, target.environment)
 
 
-def shown_file(call: Call) -> str:
-    """Return a kernel's file from its package on: a path that is the same on every machine."""
-    parts, package = Path(call.file).parts, call.module.partition(".")[0]
-    at = max((i for i, p in enumerate(parts) if p == package), default=len(parts) - 2)
-    return "/".join(parts[max(at, 0) :])
+def launched(recording: Recording, names: Mapping[tuple[str, str], str] | None = None) -> list[Launched]:
+    """Return what is to be compiled: configurations of one tuned launch belong together.
 
-
-def launched(recording: Recording) -> list[Launched]:
-    """Return what is to be compiled: configurations of one tuned launch belong together."""
+    `names` are those of `names_of` where more than one recording is looked at.
+    """
     groups: dict[tuple[str, ...], list[Call]] = {}
     for call in recording.launches:
         key = (call.module, call.kernel, call.tuning) if call.tuning else (call.identity,)
         groups.setdefault(key, []).append(call)
-    names = _names(recording.launches)
+    names = names or names_of(recording.launches)
     return [Launched(names[c[0].module, c[0].kernel], package_of(c[0]), tuple(c)) for c in groups.values()]
 
 
-def origins(recordings: Iterable[Recording]) -> dict[tuple[str, str], str]:
+def first_of_each(launches: Iterable[Launched]) -> list[Launched]:
+    """Return each kernel's first launch; two of one name in one module are two."""
+    found: dict[tuple[str, str, int], Launched] = {}
+    for x in launches:
+        found.setdefault((x.calls[0].module, x.calls[0].kernel, x.calls[0].line), x)
+    return list(found.values())
+
+
+def origins(recordings: Sequence[Recording]) -> dict[tuple[str, str], str]:
     """Return for each kernel and sample the test that launched it first, and how many others did."""
     found: dict[tuple[str, str], str] = {}
+    names = names_of(c for r in recordings for c in r.launches)
     for recording in recordings:
-        for launch in launched(recording):
+        for launch in launched(recording, names):
             tests = dict.fromkeys(t for c in launch.calls for g in c.grids for t in g.tests)
             if tests:
                 more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
@@ -112,12 +116,24 @@ def infos(several: Iterable[Launched]) -> list[CaseInfo]:
     ]  # fmt: skip
 
 
-def _names(calls: Sequence[Call]) -> Mapping[tuple[str, str], str]:
-    """Return a short name for each kernel; where two modules of a package have one name, with the module's."""
-    kernels = dict.fromkeys((package_of(c), c.module, c.kernel) for c in calls)
-    counts = Counter((package, kernel) for package, _, kernel in kernels)
+def names_of(calls: Iterable[Call]) -> Mapping[tuple[str, str], str]:
+    """Return a short name for each module and kernel; where a package has two of one name, with as much of the modules'
+    names as tells them apart."""
+    modules: dict[tuple[str, str], dict[str, None]] = {}
+    for call in calls:
+        modules.setdefault((package_of(call), call.kernel), {})[call.module] = None
     made: dict[tuple[str, str], str] = {}
-    for package, module, kernel in kernels:
-        within = f"{module.rpartition('.')[2]}." if counts[package, kernel] > 1 else ""
-        made[module, kernel] = UNSAID.sub("_", f"{package}:{within}{kernel}")
+    for (package, kernel), several in modules.items():
+        parts = _distinct(list(several))
+        for module in several:
+            within = "".join(f"{part}." for part in module.split(".")[-parts:]) if parts else ""
+            made[module, kernel] = UNSAID.sub("_", f"{package}:{within}{kernel}")
     return made
+
+
+def _distinct(modules: Sequence[str]) -> int:
+    """Return how many of their last parts tell modules apart; 0 for a single one."""
+    if len(modules) == 1:
+        return 0
+    most = max(m.count(".") + 1 for m in modules)
+    return next(n for n in range(1, most + 1) if len({tuple(m.split(".")[-n:]) for m in modules}) == len(modules))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -20,9 +20,9 @@ from portability.catalogue import from_text
 from portability.device import DeviceBackend
 from portability.harness import CATALOGUE_LIMIT, Harness, HarnessError
 from portability.matrix import Matrix, MatrixError
-from portability.model import DEFAULT_ENVIRONMENT, Evidence, Observation, Outcome, Standing, Target, to_json
+from portability.model import DEFAULT_ENVIRONMENT, Cell, Evidence, Observation, Outcome, Standing, Target, to_json
 from portability.pool import RunnerDiedError, RunnerTimedOutError, temporary_folder, unavailable
-from portability.record.cases import Launched, infos, launched, small
+from portability.record.cases import Launched, first_of_each, infos, launched, names_of, small
 from portability.record.model import Recording, merge
 from portability.results import Run, Selection, read_run
 from portability.tomltable import nearest
@@ -42,6 +42,8 @@ class Request:
     kernels: tuple[str, ...] = ()  # patterns; empty means every one
     workers: int = 1
     interpret: bool = False  # whether launches that are small enough are interpreted too
+    first: bool = False  # whether of each kernel its first launch alone is checked
+    resume: bool = False  # whether what the results have already is left out
 
 
 def check(
@@ -53,7 +55,8 @@ def check(
     A program may launch other blocks where it finds another vendor's device. Of several recordings, a target takes the
     launches that were made for a target of its compiler ("cuda", "hip"), and those of all where there is no such one.
 
-    Raises `ValueError` where a pattern of `request` matches nothing, and for a recording of nothing.
+    Raises `ValueError` where a pattern of `request` matches nothing, and for a recording of nothing; `ResultsError`
+    where `results` is to be gone on with and was made with other versions.
     """
     matrix = matrix or Matrix()
     rules = matrix.expectations  # they name recorded kernels, of which the catalogue knows nothing
@@ -69,7 +72,8 @@ def check(
             header = replace(
                 header, cases=tuple(infos(work.launches)), targets=tuple(targets), claims=claims, expectations=rules
             )
-            with Writer(results, header) as writer:
+            with Writer.resume(results, header) if request.resume else Writer(results, header) as writer:
+                work.leave_out(writer.observations)
                 work.run(first, writer, say)
                 writer.finish(provenance.now())
         finally:
@@ -94,20 +98,22 @@ def _recorded(recordings: Sequence[Recording], target: Target) -> Recording:
     return merge([r for r in recordings if r.target.partition(":")[0] == compiler] or recordings)
 
 
-def _launches(recording: Recording, target: Target) -> list[Launched]:
-    found = launched(recording)
+def _launches(recording: Recording, target: Target, names: Mapping[tuple[str, str], str]) -> list[Launched]:
+    found = launched(recording, names)
     return [x for x in found if small(x)] if target.evidence is Evidence.INTERPRETED else found
 
 
-def _wanted(launches: Sequence[Launched], patterns: Sequence[str]) -> list[Launched]:
+def _wanted(launches: Sequence[Launched], request: Request) -> list[Launched]:
     """Return the launches of the kernels that are asked for, by their whole name or without the package's."""
     if not launches:
         raise ValueError("no launches were recorded")
+    patterns = request.kernels
     names = {x.name: (x.name, x.name.partition(":")[2]) for x in launches}
     for pattern in patterns:
         if not any(fnmatchcase(n, pattern) for both in names.values() for n in both):
             raise ValueError(f"--kernel: {pattern!r} is none that was recorded; {nearest(pattern, sorted(names))}")
-    return [x for x in launches if any(fnmatchcase(n, p) for n in names[x.name] for p in patterns or ("*",))]
+    some = [x for x in launches if any(fnmatchcase(n, p) for n in names[x.name] for p in patterns or ("*",))]
+    return first_of_each(some) if request.first else some
 
 
 def _learn(harness: Harness, request: Request) -> None:
@@ -145,7 +151,8 @@ class _Work:
     def __init__(self, recordings: Sequence[Recording], targets: Sequence[Target], request: Request) -> None:
         self.request = request
         self._recorded = {(t.id, t.environment): _recorded(recordings, t) for t in targets}
-        wanted = ((t, _wanted(_launches(self._recording(t), t), request.kernels)) for t in targets)
+        names = names_of(c for r in recordings for c in r.launches)
+        wanted = ((t, _wanted(_launches(self._recording(t), t, names), request)) for t in targets)
         self._queues = [(t, deque(launches)) for t, launches in wanted]
         self.launches = list({(x.name, x.sample): x for _, queue in self._queues for x in queue}.values())
         self.dtypes = tuple(dict.fromkeys(x.dtype for x in self.launches))
@@ -153,6 +160,12 @@ class _Work:
         self._free = list(self._queues)
         self._lock = threading.Lock()
         self._done = 0
+
+    def leave_out(self, seen: Collection[Cell]) -> None:
+        """Leave out the cells that an earlier check has seen."""
+        self._queues = [(t, deque(x for x in queue if x.cell(t) not in seen)) for t, queue in self._queues]
+        self._free = [(t, queue) for t, queue in self._queues if queue]
+        self._done = self.total - sum(len(queue) for _, queue in self._queues)
 
     def run(self, first: Harness, writer: Writer, say: Callable[[str], None]) -> None:
         """Do all of it with `request.workers` processes side by side."""

@@ -8,17 +8,20 @@ A recording is read on other machines than the one that made it. Neither torch n
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from portability.model import from_json, to_json
 
 FORMAT = "portability-launches"
 VERSION = 1
+GZIP = b"\x1f\x8b"  # begins a compressed file
 
 
 class RecordingError(ValueError):
@@ -72,9 +75,18 @@ class Call:
         return sum(g.times for g in self.grids)
 
     @property
+    def short_file(self) -> str:
+        """Its file from its package on: a path that is the same on every machine."""
+        parts, package = PurePath(self.file).parts, self.module.partition(".")[0]
+        if self.origin != "written":
+            return parts[-1] if parts else ""  # of a cache, whose folder says nothing
+        at = max((i for i, p in enumerate(parts) if p == package), default=len(parts) - 2)
+        return "/".join(parts[max(at, 0) :])
+
+    @property
     def identity(self) -> str:
-        """Equal for launches that compile alike."""
-        data = to_json(dataclasses.replace(self, grids=(), arguments={}, error="", tuning=""))
+        """Equal for launches that compile alike, wherever their package is installed."""
+        data = to_json(dataclasses.replace(self, file=self.short_file, grids=(), arguments={}, error="", tuning=""))
         return json.dumps(data, sort_keys=True)
 
 
@@ -114,11 +126,15 @@ def write(path: Path, recording: Recording) -> None:
 
 
 def read(path: Path) -> Recording:
-    """Return the recording in a file. Raises `RecordingError` for what is none, and for a newer version."""
+    """Return the recording in a file, which may be compressed by gzip.
+
+    Raises `RecordingError` for what is none, and for a newer version.
+    """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RecordingError(f"{path}: cannot be read: {error.strerror or error}") from error
+        held = path.read_bytes()
+        data = json.loads(gzip.decompress(held) if held.startswith(GZIP) else held)
+    except (OSError, EOFError, zlib.error) as error:
+        raise RecordingError(f"{path}: cannot be read: {getattr(error, 'strerror', '') or error}") from error
     except ValueError as error:
         raise RecordingError(f"{path}: no JSON: {error}") from None
     if not isinstance(data, dict) or data.pop("format", None) != FORMAT:

@@ -21,7 +21,6 @@ from portability.kernel import Blocks, KernelCase, Sample, relative
 from portability.launch import driven, warn_of_configurations
 from portability.model import Cell, Evidence, Finding, Observation, Outcome, Target, from_json, to_json
 from portability.record.arguments import UnknownArgumentError, decode, pointer
-from portability.record.cases import shown_file
 from portability.record.describing import digest
 from portability.record.model import Call, Recording
 from portability.record.nowhere import adapter_of
@@ -77,7 +76,7 @@ class Replay:
     def _placed(self, seen: Observation, root: Path) -> Observation:
         """Name the kernel's file from its package on, and as it was recorded where it was written again."""
         here = self._function.fn.__code__.co_filename if self._function is not None else self.calls[0].file
-        short, whole = relative(here, root), shown_file(self.calls[0])
+        short, whole = relative(here, root), self.calls[0].short_file
         warnings = tuple(
             replace(w, line=w.line.replace(short, whole), message=w.message.replace(short, whole))
             for w in seen.warnings
@@ -156,7 +155,7 @@ class Replay:
             raise
         if digest(self._function) != call.digest:
             note = f"{call.kernel}: its source is not the one that was recorded"
-            self._notes.append(Finding("source-changed", note, f"{shown_file(call)}:{call.line}"))
+            self._notes.append(Finding("source-changed", note, f"{call.short_file}:{call.line}"))
         return self._function
 
     @contextlib.contextmanager
