@@ -126,6 +126,25 @@ def entry(kernel: str, selector: str, blocks: Mapping[str, int], base: Mapping[s
     return "\n".join([*lines, f'found = "{found}"']) + "\n"
 
 
+Found = tuple[Mapping[str, int], str]  # blocks, and how they were found
+
+
+def fold(found: Mapping[str, Found], families: Mapping[str, Sequence[str]], every: Iterable[str]) -> dict[str, Found]:
+    """Return what was found by target as few entries as say the same: for all as "*", for a family, or for a target.
+
+    `every`: the targets that an entry for "*" or a family decides. One of them that is not in `found` keeps its blocks,
+    so that what would cover it is not written.
+    """
+    rest, made = dict(found), {}
+    by_size = sorted(families.items(), key=lambda f: len(set(f[1]) & set(every)), reverse=True)
+    for selector, members in [("*", tuple(every)), *by_size]:
+        covered = [rest.get(t) for t in every if t in members]
+        if len(covered) > (selector == "*") and covered[0] is not None and all(c == covered[0] for c in covered):
+            made[selector] = covered[0]
+            rest = {t: f for t, f in rest.items() if t not in members}
+    return {**made, **rest}
+
+
 def write_entry(path: Path, kernel: str, selector: str, text: str) -> None:
     """Put an entry into a block table, in place of the one with its selector; the other lines stay as they are.
 

@@ -1,9 +1,9 @@
-"""Search the declared space of block sizes of a kernel for a target.
+"""Search the declared space of block sizes of kernels for targets.
 
 Where the target's device is here, configurations are ranked by time. Elsewhere every one is compiled, those that do not
 fit or spill are dropped, and the rest is ranked by a model of occupancy: that is not a measurement, and the entry says
 so. The best must fit every sample, and be right on the interpreter. The lines printed last belong in the adapter's
-block table; --write puts them there.
+block table, one entry where all targets of a family or of the backend come to the same; --write puts them there.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import argparse
 import itertools
 from collections.abc import Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from portability import tuning
-from portability.backend import look_up_blocks
+from portability.backend import DEFAULT, Backend, Resolved, look_up_blocks, read_blocks
 from portability.catalogue import Selection, check
 from portability.harness import Harness
 from portability.kernel import Blocks
@@ -23,13 +24,14 @@ from portability.matrix import Matrix, read_matrix
 from portability.model import CaseInfo, Cell, Evidence, Target
 from portability.plugin import find_matrix
 from portability.pool import temporary_folder
-from portability.porting.search import entry_of, interpreted, sample_for, search
+from portability.porting.search import interpreted, sample_for, search
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("kernel")
+    parser.add_argument("kernel", nargs="+", help="names or patterns; of a pattern, those that declare a space")
     parser.add_argument("--target", action="append", required=True, metavar="T", help="repeatable")
+    parser.add_argument("--missing", action="store_true", help="only where the block table has no entry yet")
     parser.add_argument(
         "--dtype", metavar="D", help="make the entry for one dtype (default: one for all, searched with the first)"
     )
@@ -44,27 +46,66 @@ def main(args: argparse.Namespace) -> int:
     with temporary_folder() as folder:
         harness = Harness(read_matrix(path) if path else Matrix(), folder, Path.cwd(), {"timing": True})
         try:
-            asked = Selection((args.kernel,), (), tuple(args.target), (args.dtype,) if args.dtype else ())
+            asked = Selection(tuple(args.kernel), (), tuple(args.target), (args.dtype,) if args.dtype else ())
             check(asked, harness.catalogue, harness.adapters)
-            case = harness.catalogue.case(args.kernel)
-            if not case.space:
-                raise ValueError(f"{args.kernel} declares no space to search (KernelCase.space)")
-            if args.dtype and args.dtype not in case.dtypes:
-                raise ValueError(f"--dtype {args.dtype}: {case.name} takes {', '.join(case.dtypes)}")
-            found = [_tune(harness, case, t, args) for t in harness.catalogue.targets if t.id in args.target]
+            good = [_of_case(harness, case, args) for case in _cases(harness, args)]
         finally:
             harness.close()
-    return 0 if all(found) else 1
+    return 0 if all(good) else 1
 
 
-def _tune(harness: Harness, case: CaseInfo, target: Target, args: argparse.Namespace) -> bool:
+def _cases(harness: Harness, args: argparse.Namespace) -> list[CaseInfo]:
+    """Return the cases that are named or match, of which a named one must have a space and the dtype."""
+    named = [c for c in harness.catalogue.cases if c.name in args.kernel]
+    for case in named:
+        if not case.space:
+            raise ValueError(f"{case.name} declares no space to search (KernelCase.space)")
+        if args.dtype and args.dtype not in case.dtypes:
+            raise ValueError(f"--dtype {args.dtype}: {case.name} takes {', '.join(case.dtypes)}")
+    found = [c for c in harness.catalogue.cases if any(fnmatchcase(c.name, pattern) for pattern in args.kernel)]
+    return [c for c in found if c.space and (not args.dtype or args.dtype in c.dtypes)]
+
+
+def _of_case(harness: Harness, case: CaseInfo, args: argparse.Namespace) -> bool:
+    """Tune one kernel for each target, and print or write its entries; whether something was found for all of them."""
+    targets = [t for t in harness.catalogue.targets if t.id in args.target]
+    if args.missing:
+        targets = [t for t in targets if _looked_up(harness, case, t, args).source == DEFAULT]
+    found = {t.id: _tune(harness, case, t, args) for t in targets}
+    suffix = f"/{args.dtype}" if args.dtype else ""
+    for backend in {t.backend: harness.adapters[t.backend] for t in targets}.values():
+        of_backend = {t: f for t, f in found.items() if f is not None and t in backend.targets}
+        apart = {t for t in backend.targets if t not in of_backend and _own_entry(backend, case, t)}
+        for place, (blocks, how) in tuning.fold(of_backend, backend.families, set(backend.targets) - apart).items():
+            text = tuning.entry(case.name, place + suffix, blocks, {}, how)
+            print(f"\n{text}")
+            if args.write:
+                tuning.write_entry(backend.block_table(), case.name, place + suffix, text)
+                print(f"written to {backend.block_table().name}")
+    return None not in found.values()
+
+
+def _looked_up(harness: Harness, case: CaseInfo, target: Target, args: argparse.Namespace) -> Resolved:
+    dtype, adapter = args.dtype or case.dtypes[0], harness.adapters[target.backend]
+    return look_up_blocks(adapter, case.name, target.id, dtype, Blocks(dict(case.blocks)), harness.matrix.blocks)
+
+
+def _own_entry(backend: Backend, case: CaseInfo, target: str) -> bool:
+    """Whether the table's entries for `target` or its families name all that is searched: "*" changes nothing there."""
+    table = read_blocks(backend.block_table()).get(case.name, {})
+    named = {n for place in (target, *backend.families_of(target)) for n in table.get(place, {})}
+    return set(case.space) <= named
+
+
+def _tune(harness: Harness, case: CaseInfo, target: Target, args: argparse.Namespace) -> tuning.Found | None:
+    """Return the best blocks, of what the space names, and how they were found."""
     from tabulate import tabulate
 
     if target.evidence is Evidence.NONE:
         print(f"{target.id}: {target.why}; {target.remedy}")
-        return False
-    backend, dtype = harness.adapters[target.backend], args.dtype or case.dtypes[0]
-    base = look_up_blocks(backend, case.name, target.id, dtype, Blocks(dict(case.blocks)), harness.matrix.blocks).blocks
+        return None
+    dtype = args.dtype or case.dtypes[0]
+    base = _looked_up(harness, case, target, args).blocks
     cell = _cell(harness, case, dtype, target, base)
     made = search(harness, cell, target, [dict(base), *tuning.candidates(case.space, base, args.most)])
     ranked = made.ranked
@@ -75,19 +116,14 @@ def _tune(harness: Harness, case: CaseInfo, target: Target, args: argparse.Names
         tabulate(
             [_row(t, case) for t in ranked[: args.top]],
             headers=("blocks", "ms", "registers", "shared", "occupancy", "matrix"),
-        )
+        ),
+        flush=True,
     )
     best = next((t for t in ranked if _works(harness, case, cell, target, t, not args.dtype)), None)
     if best is None:
         print("none of them works for every sample and is right on the interpreter")
-        return False
-    selector = f"{target.id}/{args.dtype}" if args.dtype else target.id
-    text = entry_of(case, selector, best.blocks, made.found)
-    print(f"\n{text}")
-    if args.write:
-        tuning.write_entry(backend.block_table(), case.name, selector, text)
-        print(f"written to {backend.block_table().name}")
-    return True
+        return None
+    return {n: v for n, v in best.blocks.items() if n in case.space}, made.found
 
 
 def _cell(harness: Harness, case: CaseInfo, dtype: str, target: Target, base: Mapping[str, int]) -> Cell:

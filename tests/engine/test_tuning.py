@@ -9,7 +9,7 @@ import pytest
 import tomllib
 
 from portability.model import Cell, Evidence, Observation, Outcome, Resources, Timing
-from portability.tuning import Trial, candidates, entry, rank, write_entry
+from portability.tuning import Trial, candidates, entry, fold, rank, write_entry
 
 from .conftest import Project
 
@@ -69,6 +69,26 @@ def test_an_entry_is_written_in_its_place_and_the_rest_stays(tmp_path: Path) -> 
     assert found["matmul"] == {"*": {"BLOCK_M": 64}, "hip:gfx942": {"BLOCK_M": 256, "found": "a search"}}
     assert found["softmax"] == {"*": {"ROW": 1}}
     assert table.read_text().startswith('# why\n[matmul."*"]\nBLOCK_M = 64  # small\n')
+
+
+FAMILIES = {"hip:wide": ("hip:a", "hip:b"), "hip:narrow": ("hip:c",)}
+
+
+def test_targets_that_come_to_the_same_share_an_entry() -> None:
+    """One entry for all of a backend, else one for a family, else one for a target."""
+    few, many = ({"N": 1}, "a search"), ({"N": 2}, "a search")
+    every = {"hip:a", "hip:b", "hip:c"}
+    assert fold({"hip:a": few, "hip:b": few, "hip:c": few}, FAMILIES, every) == {"*": few}
+    assert fold({"hip:a": few, "hip:b": few, "hip:c": many}, FAMILIES, every) == {"hip:wide": few, "hip:narrow": many}
+    assert fold({"hip:a": few, "hip:b": many}, FAMILIES, every) == {"hip:a": few, "hip:b": many}
+
+
+def test_an_entry_never_covers_a_target_that_was_not_searched() -> None:
+    few = ({"N": 1}, "a search")
+    assert fold({"hip:a": few, "hip:c": few}, FAMILIES, {"hip:a", "hip:b", "hip:c"}) == {
+        "hip:narrow": few, "hip:a": few,
+    }  # fmt: skip
+    assert fold({"hip:a": few, "hip:c": few}, FAMILIES, {"hip:a", "hip:c"}) == {"*": few}
 
 
 def test_a_broken_table_is_left_alone(tmp_path: Path) -> None:
