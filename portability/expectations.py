@@ -174,7 +174,9 @@ def judge(
     governing = rules_for(rules, observation.cell, observation.versions)
     if governing:
         return _against_rule(governing[0], observation, today)
-    return _against_claim(observation) if not claimed else _against_pass(observation, foreign)
+    if not claimed and not foreign:  # a package's kernel may hold a dtype that it does not compute in
+        return _against_claim(observation)
+    return _against_pass(observation, foreign)
 
 
 def _against_baseline(observation: Observation, recorded: Recorded | None) -> Verdict:
@@ -247,8 +249,8 @@ def _against_pass(observation: Observation, foreign: bool) -> Verdict:
         return Verdict(Standing.AS_EXPECTED, "a pass, which is expected where no rule says otherwise")
     if _slow_compile(observation):
         return Verdict(Standing.UNKNOWN, "the compiler ran out of time, which on a faster machine it may not")
-    if foreign and outcome in REFUSALS:
-        return Verdict(Standing.UNKNOWN, "a package's kernel that is refused, of which nothing is declared")
+    if foreign:
+        return Verdict(Standing.UNKNOWN, f"{outcome}: a package's kernel that fails, of which nothing is declared")
     return Verdict(Standing.REGRESSION, f"{outcome}, and no rule declares it")
 
 

@@ -15,7 +15,7 @@ from portability.render import render
 from portability.results import Run
 from portability.table import Grid, Section, View
 
-UNDECLARED = "? a package's kernel that is refused, of which nothing is declared"
+UNDECLARED = "? a package's kernel that fails, of which nothing is declared"
 SHOWN = ("Declared", "Summary", "Legend")  # sections of the table that say something here too
 
 

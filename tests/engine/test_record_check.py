@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import importlib.util
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 import torch
 import triton.language as tl
 
+from portability import expectations
 from portability.backend import discover
-from portability.model import Evidence, Observation, Outcome, Target
+from portability.model import Cell, Evidence, Observation, Outcome, Standing, Target
 from portability.record.cases import Launched, first_of_each, infos, launched, small
 from portability.record.check import Request as CheckRequest
 from portability.record.check import check
@@ -384,3 +386,20 @@ def test_a_check_goes_on_where_an_earlier_one_stopped(tmp_path: Path) -> None:
     assert again.observations[0] == kept.observations[0]
     assert {o.cell for o in again.observations} == {o.cell for o in whole.observations}
     assert not again.interrupted
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+@pytest.mark.parametrize("outcome", [Outcome.COMPILE_ERROR, Outcome.OUT_OF_RESOURCES, Outcome.RACE])
+def test_what_fails_of_a_package_is_no_regression_of_a_matrix(outcome: Outcome, claimed: bool) -> None:
+    """Nothing is declared of other projects' kernels: their faults are shown, and no run fails by them."""
+    seen = Observation(Cell("p:k", "float32", "1", "cuda:90"), Evidence.COMPILED, outcome)
+    assert expectations.judge([], seen, claimed, date.min, foreign=True).standing in (
+        Standing.UNKNOWN,
+        Standing.AS_EXPECTED,
+    )
+
+
+def test_a_package_may_hold_what_its_target_does_not_compute_in() -> None:
+    """A cast or a copy of float8 compiles where no product of it does: no claim of the adapter's is refuted."""
+    seen = Observation(Cell("p:k", "float8_e4m3fn", "1", "cuda:80"), Evidence.COMPILED, Outcome.PASS)
+    assert expectations.judge([], seen, False, date.min, foreign=True).standing is Standing.AS_EXPECTED
