@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -153,3 +156,23 @@ def test_another_stream_other_places_and_repetition(tmp_path: Path) -> None:
     for name, (outcome, part) in PLACES.items():
         assert found[name, target].outcome is outcome, f"{name}: {found[name, target].detail}\n{said}"
         assert part in found[name, target].detail
+
+
+@pytest.mark.parametrize("tokens", [37, 128])
+def test_a_compiled_layer_is_the_layer(tmp_path: Path, tokens: int) -> None:
+    """Inductor's code around the operators: output and gradients of a decoder layer are those of the eager one.
+
+    In a process of its own: this one must hold no context of a device.
+    """
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    made = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("compiled_layer.py")), str(tokens)],
+        env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr[-4000:]
+    report = json.loads(made.stdout.splitlines()[-1])
+    assert report["graphs"] == 1
+    assert {"flash_attention_kernel", "matmul_kernel"} & set(report["kernels"]), report["kernels"]
+    # Each is compared with the eager layer in float32: the compiled half-precision one may be off twice as far.
+    for name, (eager, graph) in report["errors"].items():
+        assert graph <= 2 * eager + 1e-6, f"{name}: {graph:.2e} compiled, {eager:.2e} eager"
