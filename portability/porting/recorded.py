@@ -1,7 +1,8 @@
 """Porting what a program launched: each kernel of a recording (`portability record`), as it was launched.
 
 The launches are compiled as `portability check` compiles them. Where one does not fit the destination, its own block
-sizes, warps and stages are made smaller; what fits then is named and not interpreted, since the grid is the program's.
+sizes, warps and stages are made smaller. What fits then is interpreted beside the recorded launch, with drawn values:
+it must give the same, with a grid that is guessed from the recorded one, since the formula is the program's.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from portability.checks.model import Fault, Made, Seen
 from portability.facts import facts_of
 from portability.harness import Harness
 from portability.matrix import Matrix, MatrixError
-from portability.model import Evidence, Observation, Outcome
-from portability.porting import advice, special
+from portability.model import Evidence, Observation, Outcome, Target
+from portability.porting import advice, regrid, special
 from portability.porting.ends import End, needs
 from portability.porting.model import Attempt, Choice, Ranked, Reading, Report
 from portability.porting.search import neighbours
 from portability.porting.session import SPILLS, Request
 from portability.porting.special import Pair
 from portability.porting.verdict import judged
-from portability.record.cases import Launched, launched
+from portability.record.cases import MOST_BYTES, MOST_PROGRAMS, Launched, launched, small
 from portability.record.check import Request as Check
-from portability.record.check import check, observe
-from portability.record.model import Call, Recording, read
+from portability.record.check import check, learn, observe
+from portability.record.model import Call, Grid, Recording, read
 from portability.tuning import Trial
 from portability.uses import uses
 
@@ -37,7 +38,7 @@ BLOCK = re.compile(r"BLOCK|TILE|CHUNK", re.IGNORECASE)  # in the name of a const
 SMALLEST = 16  # elements of a tile: products need as many
 WARPS, STAGES = "num_warps", "num_stages"
 DEFAULT_WARPS = 4  # Triton's own; the default of stages is each target's
-UNCHECKED = "not interpreted: the grid of a launch is the program's own, and follows its blocks there"
+INTERPRETED = 3  # of the blocks that fit, how many are interpreted until one is right
 
 
 def port_recording(
@@ -58,6 +59,7 @@ def port_recording(
         kernels.setdefault(launch.name, []).append(launch)
     harness = Harness(matrix, folder, Path.cwd(), {})
     try:
+        learn(harness, both)
         mover = _Mover(harness, recording, ends[0], ends[1], request)
         return [mover.report(name, launches, seen) for name, launches in kernels.items()]
     finally:
@@ -141,7 +143,35 @@ class _Mover:
         choice = Choice((launch.dtype,), ranked=tuple(_ranked(t) for t in ranked[:5]), tried=len(trials), failed=failed)
         if not ranked:
             return replace(choice, found=found, why=why)
-        return replace(choice, found=found, blocks=dict(ranked[0].blocks), interpreted=UNCHECKED)
+        best, words = self._interpreted(launch, [t.blocks for t in ranked[:INTERPRETED]])
+        return replace(choice, found=found, blocks=dict(best), interpreted=words)
+
+    def _interpreted(self, launch: Launched, several: Sequence[Mapping[str, int]]) -> tuple[Mapping[str, int], str]:
+        """Return the first blocks that give what the recorded ones give, else the first; and what was found of them."""
+        call = launch.calls[0]
+        target = next((t for t in self.harness.catalogue.targets if t.evidence is Evidence.INTERPRETED), None)
+        if target is None or not small(launch):
+            why = "no interpreter is here" if target is None else f"its tensors take over {MOST_BYTES >> 20} MiB"
+            return several[0], f"not interpreted: {why}"
+        if min((g.programs for g in call.grids), default=0) > MOST_PROGRAMS:
+            return several[0], f"not interpreted: it has over {MOST_PROGRAMS} programs"
+        said = ""
+        for blocks in several:
+            for grid in regrid.grids(call, _blocks(call), blocks):
+                seen = self._beside(launch, replace(_with(call, blocks), grids=(Grid(grid),)), target)
+                if seen.outcome is Outcome.PASS:
+                    return blocks, f"gives what the recorded blocks give, on drawn values with grid {grid}"
+                said = said or f"grid {grid}: {seen.outcome}: {(seen.detail.splitlines() or [''])[0]}"
+                if seen.outcome is Outcome.UNAVAILABLE:
+                    return several[
+                        0
+                    ], f"not interpreted: {seen.detail.splitlines()[0].removeprefix('not interpreted: ')}"
+        return several[0], f"not shown to be right: with no grid that could be guessed as the recorded blocks ({said})"
+
+    def _beside(self, launch: Launched, call: Call, target: Target) -> Observation:
+        """Interpret a launch with other blocks, and compare it with the recorded one."""
+        made = replace(launch, calls=(call,))
+        return observe(self.harness, made, target, self.recording, against=launch.calls[0])
 
     def _run(self, launch: Launched, call: Call) -> Observation:
         made = observe(self.harness, replace(launch, calls=(call,)), self.destination.target, self.recording)

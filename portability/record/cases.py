@@ -17,6 +17,7 @@ from portability.table import PACKAGE
 DTYPES = {*FLOATS, *INTEGERS, "uint16", "uint32", "uint64"}
 DTYPES |= {f"float8_{n}" for n in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")}
 MOST_BYTES = 2**26  # of all tensors of a launch that is interpreted
+MOST_PROGRAMS = 1024  # that are interpreted of a launch; the others are left out and a warning says so
 UNSAID = re.compile(r"[^A-Za-z0-9_.:]+")  # what a cell's id has no room for
 
 

@@ -23,7 +23,7 @@ from portability.matrix import Matrix, MatrixError
 from portability.model import DEFAULT_ENVIRONMENT, Cell, Evidence, Observation, Outcome, Standing, Target, to_json
 from portability.pool import RunnerDiedError, RunnerTimedOutError, temporary_folder, unavailable
 from portability.record.cases import Launched, first_of_each, infos, launched, names_of, small
-from portability.record.model import Recording, merge
+from portability.record.model import Call, Recording, merge
 from portability.results import Run, Selection, read_run
 from portability.tomltable import nearest
 from portability.writer import Writer
@@ -64,7 +64,7 @@ def check(
     with temporary_folder() as folder:
         first = Harness(matrix, folder, Path.cwd(), {})
         try:
-            _learn(first, request)
+            learn(first, request.targets)
             targets = _targets(first, request)
             work = _Work(recordings, targets, request)
             header = provenance.header_of(first, Selection(targets=request.targets, cells=work.total), 0)
@@ -116,13 +116,13 @@ def _wanted(launches: Sequence[Launched], request: Request) -> list[Launched]:
     return first_of_each(some) if request.first else some
 
 
-def _learn(harness: Harness, request: Request) -> None:
+def learn(harness: Harness, targets: Sequence[str]) -> None:
     """Ask for the targets of this environment alone where they are all that is wanted: starting others takes long."""
     here = [
         a for a in harness.adapters.values() if isinstance(a, DeviceBackend) or a.environment == DEFAULT_ENVIRONMENT
     ]
     known = {t for a in here for t in a.targets}
-    if harness.matrix.environments or not all(any(fnmatchcase(t, p) for t in known) for p in request.targets):
+    if harness.matrix.environments or not all(any(fnmatchcase(t, p) for t in known) for p in targets):
         return
     asked = {"op": "catalogue", "ask": [a.name for a in here]}
     reply = harness.ask(DEFAULT_ENVIRONMENT, asked, CATALOGUE_LIMIT)
@@ -230,15 +230,20 @@ class _Work:
 
 
 def observe(
-    harness: Harness, launch: Launched, target: Target, recording: Recording, configs: int = 1, last: bool = False
-) -> Observation:
-    """Return what one launch of `recording` comes to on `target`; after the `last` one its process is ended."""
+    harness: Harness, launch: Launched, target: Target, recording: Recording, configs: int = 1, last: bool = False,
+    against: Call | None = None,
+) -> Observation:  # fmt: skip
+    """Return what one launch of `recording` comes to on `target`; after the `last` one its process is ended.
+
+    Where it is interpreted, it must give what the launch `against` gives.
+    """
+    more = {} if against is None else {"against": to_json(against)}
     if target.evidence is Evidence.NONE:
         return unavailable(launch.cell(target), target)
     seen = harness.run_with(
         launch.cell(target), target, {}, "", op="launch", calls=[to_json(c) for c in launch.calls],
         recording=to_json(replace(recording, launches=(), tests=())), configs=configs, root=str(harness.root),
-        last=last,
+        last=last, **more,
     )  # fmt: skip
     if target.evidence is Evidence.INTERPRETED and seen.outcome is Outcome.TIMEOUT and not seen.seconds:
         why = f"not interpreted: {seen.detail}"  # too much to do for an interpreter, which is no fault

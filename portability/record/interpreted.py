@@ -18,27 +18,35 @@ from portability.model import Cell
 from portability.record.arguments import dtype_of, storages, tensors
 from portability.record.model import Call
 
-MOST_PROGRAMS = 1024  # that are run of a launch; the others are left out and a warning says so
 # Elements that programs add up in another order may differ by what sums in bfloat16 do: no other dtype's differ more.
 ACCUMULATES = "bfloat16"
 
 
-def case_of(cell: Cell, call: Call, launch: Callable[[Callable[[Mapping[str, Any]], Any]], None]) -> KernelCase:
+Tensor = Callable[[Mapping[str, Any]], Any]  # makes an argument of a recorded tensor
+
+
+def case_of(
+    cell: Cell, call: Call, launch: Callable[[Tensor], None], against: Callable[[Tensor], None] | None = None
+) -> KernelCase:
     """Return a launch as a kernel case: its inputs are storages, which it may write, and its outputs are these again.
 
-    `launch(tensor)` launches, with `tensor` to make an argument of a recorded tensor.
+    `launch(tensor)` launches, with `tensor` to make an argument of a recorded tensor. Each execution is compared with
+    what `against` gives, a launch of the same kernel with other blocks; without it, with the first one.
     """
     given = [t for v in call.arguments.values() for t in tensors(v)]
     first: list[torch.Tensor] = []
 
     def operator(*held: torch.Tensor, blocks: Any = None) -> tuple[torch.Tensor, ...]:  # noqa: ARG001 - a case's
+        if against is not None and not first:
+            first.extend(s.clone() for s in held)
+            against(lambda data: _view(first[data["storage"]], data))
         launch(lambda data: _view(held[data["storage"]], data))
         if not first:
             first.extend(s.clone() for s in held)
         return held
 
     def itself(*_: Any) -> tuple[torch.Tensor, ...]:
-        """What the first execution gave: the others are compared with it."""
+        """What the execution gave that the others are compared with."""
         return tuple(s.double() if s.is_floating_point() else s for s in first)
 
     def magnitudes(*_: Any) -> tuple[torch.Tensor, ...]:

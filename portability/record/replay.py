@@ -21,6 +21,7 @@ from portability.kernel import Blocks, KernelCase, Sample, relative
 from portability.launch import driven, warn_of_configurations
 from portability.model import Cell, Evidence, Finding, Observation, Outcome, Target, from_json, to_json
 from portability.record.arguments import UnknownArgumentError, decode, pointer
+from portability.record.cases import MOST_PROGRAMS
 from portability.record.describing import digest
 from portability.record.model import Call, Recording
 from portability.record.nowhere import adapter_of
@@ -44,7 +45,8 @@ def replay(request: Mapping[str, Any]) -> dict[str, Any]:
     extend_paths(recording.paths)
     os.environ.update(recording.variables)
     adapter = backends.discover(tuple(request.get("backends", ())))[target.backend]
-    made = Replay(calls, adapter, target, request["configs"], recording.target).observe(
+    against = from_json(Call, request["against"]) if request.get("against") else None
+    made = Replay(calls, adapter, target, request["configs"], recording.target, against).observe(
         cell, Options(timing=False, root=request["root"])
     )
     return {"observation": to_json(made), "last": request.get("last", False)}
@@ -52,13 +54,17 @@ def replay(request: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Replay:
-    """One recorded launch on one target. `configs` 0 tries every configuration."""
+    """One recorded launch on one target. `configs` 0 tries every configuration.
+
+    Where it is interpreted, it must give what `against` gives: the launch that it was made of by other blocks.
+    """
 
     calls: Sequence[Call]
     adapter: Backend
     target: Target
     configs: int = 1
     told: str = ""  # the target that the recorded program was told of
+    against: Call | None = None
 
     def observe(self, cell: Cell, options: Options) -> Observation:
         """Return what came of it. What cannot be had again or interpreted is unavailable: no fault of the kernel's."""
@@ -88,15 +94,15 @@ class Replay:
         if self.target.evidence.executes:
             from portability.record.interpreted import case_of
 
-            return case_of(cell, self.calls[0], lambda tensor: self._launch(self.calls[0], tensor))
+            against = self.against
+            other = None if against is None else lambda tensor: self._launch(against, tensor)
+            return case_of(cell, self.calls[0], lambda tensor: self._launch(self.calls[0], tensor), other)
         return KernelCase(
             name=cell.kernel, operator=self._compile, reference=lambda: (), dtypes=[cell.dtype],
             samples=[Sample(cell.sample, lambda _: ())],
         )  # fmt: skip
 
     def _opened(self, session: Session) -> None:
-        from portability.record.interpreted import MOST_PROGRAMS
-
         self._session = session
         if self.target.evidence.executes:
             session.sample_grid = MOST_PROGRAMS  # type: ignore[attr-defined]  # of the interpreter's session

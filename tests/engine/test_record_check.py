@@ -17,10 +17,11 @@ import triton.language as tl
 from portability import expectations
 from portability.backend import discover
 from portability.model import Cell, Evidence, Observation, Outcome, Standing, Target
+from portability.porting import regrid
 from portability.record.cases import Launched, first_of_each, infos, launched, small
 from portability.record.check import Request as CheckRequest
 from portability.record.check import check
-from portability.record.model import Call, Recording, read, write
+from portability.record.model import Call, Grid, Recording, read, write
 from portability.record.replay import Replay
 from portability.results import write_runs
 from portability.run import Options
@@ -403,3 +404,38 @@ def test_a_package_may_hold_what_its_target_does_not_compute_in() -> None:
     """A cast or a copy of float8 compiles where no product of it does: no claim of the adapter's is refuted."""
     seen = Observation(Cell("p:k", "float8_e4m3fn", "1", "cuda:80"), Evidence.COMPILED, Outcome.PASS)
     assert expectations.judge([], seen, False, date.min, foreign=True).standing is Standing.AS_EXPECTED
+
+
+# ------------------------------------------------------------------------------------------------ other blocks
+
+
+@pytest.mark.parametrize(("programs", "outcome"), [(8, Outcome.PASS), (4, Outcome.WRONG)])
+def test_a_launch_with_other_blocks_is_compared_with_the_recorded_one(programs: int, outcome: Outcome) -> None:
+    """Interpreted on equal values: too few programs leave elements out."""
+    x, y = torch.ones(250), torch.empty(250)
+    (launch,) = launches(lambda: kernels.scale[(4,)](x, y, 250, BLOCK=64))
+    (call,) = launch.calls
+    smaller = dataclasses.replace(call, arguments={**call.arguments, "BLOCK": 32}, grids=(Grid((programs,)),))
+    here = TARGETS["interpreter"]
+    replay = Replay([smaller], discover()[here.backend], here, against=call)
+    assert replay.observe(launch.cell(here), Options(timing=False)).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("grid", "old", "new", "made"),
+    [
+        ((4,), {"BLOCK": 64}, {"BLOCK": 32}, (8,)),  # cdiv(250, BLOCK)
+        ((4, 7), {"BLOCK": 64}, {"BLOCK": 128}, (2, 7)),
+        ((4 * 5,), {"BLOCK": 64, "BLOCK_N": 16}, {"BLOCK": 32, "BLOCK_N": 16}, (8 * 5,)),  # times cdiv(70, BLOCK_N)
+        ((4 * 70,), {"BLOCK": 64}, {"BLOCK": 32}, (8 * 70,)),  # times a size
+        ((132,), {"BLOCK": 64}, {"BLOCK": 32}, (132,)),  # of nothing that is known
+        ((4,), {"BLOCK": 64, "num_warps": 8}, {"BLOCK": 64, "num_warps": 4}, (4,)),
+    ],
+)
+def test_a_grid_is_guessed_from_the_recorded_one(
+    grid: tuple[int, ...], old: dict[str, int], new: dict[str, int], made: tuple[int, ...]
+) -> None:
+    """The likeliest guess comes first."""
+    constants = {n: str(v) for n, v in old.items() if n != "num_warps"}
+    call = Call("k", "m", "/m.py", 1, "0", {"M": 250, "N": 70}, constants=constants, grids=(Grid(grid),))
+    assert regrid.grids(call, old, new)[0] == made
