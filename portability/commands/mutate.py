@@ -84,7 +84,8 @@ def main(args: argparse.Namespace) -> int:
     unused: list[str] = []
     if not args.kind and not args.kernels:
         unused = equivalents.unused({t.mutant.file.name for t in tasks})
-        journal.replace(verdicts)
+        if args.update or not args.no_run:  # a look at the file leaves it as it is
+            journal.replace(verdicts)
     entries = [entry_of(v) for v in verdicts]
     print(report.json_text(entries) if args.json else report.text(entries, args.every), end="")
     for line in unused:

@@ -96,6 +96,15 @@ def mutants_of(path: Path, functions: Sequence[str], operators: Sequence[str] = 
     return found
 
 
+def reached(path: Path, function: str) -> str:
+    """Return the file's source with a `function` that fails when it is run or compiled: whoever passes runs it not."""
+    tree = ast.parse(path.read_text())
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            node.body[:0] = ast.parse("_mutant_reached").body
+    return ast.unparse(tree) + HELPERS
+
+
 def is_jitted(function: ast.FunctionDef) -> bool:
     """Whether a function is decorated with `triton.jit`, alone or under `triton.autotune` and `triton.heuristics`."""
     return any(ast.unparse(d).startswith("triton.jit") for d in function.decorator_list)

@@ -17,7 +17,7 @@ from portability.catalogue import Selection
 from portability.harness import Harness
 from portability.matrix import Matrix, Samples
 from portability.model import CaseInfo, Cell, Evidence, Observation, Outcome, Word
-from portability.mutation.edits import Mutant
+from portability.mutation.edits import Mutant, reached
 
 
 class State(Word):
@@ -69,6 +69,7 @@ class Trials:
         self._free = list(self._harnesses)
         self._lock = threading.Lock()
         self._sound: dict[str, bool] = {}  # cell -> whether the original passes it
+        self._reached: dict[tuple[Path, str, str], bool] = {}  # file, function, cell -> whether the cell runs it
         self._catches: Counter[tuple[str, str]] = Counter()  # function, cell -> how many mutants it told
         self._cells = _cells_by_case(first)
         self._early = {  # a compile of the quick sample takes a second
@@ -104,16 +105,14 @@ class Trials:
 
     def _judge(self, harness: Harness, task: Task) -> Verdict:
         mutant, tried = task.mutant, 0
-        digest = hashlib.sha256(mutant.source.encode()).hexdigest()[:16]
-        file = self.folder / f"mutant_{mutant.file.stem}_{digest}.py"
-        file.write_text(mutant.source)
         deadline = time.monotonic() + self.budget
         for cell in self._in_order(task):
             if time.monotonic() > deadline and tried >= len(task.cases):
                 break
+            if not self._reaches(harness, task, cell):
+                continue
             tried += 1
-            given = {"module": task.module, "file": str(file), "of_case": task.cases[cell.kernel]}
-            observation = self._observe(harness, cell, mutant=given)
+            observation = self._observe(harness, cell, mutant=self._given(task, cell, mutant.source))
             if observation.outcome is Outcome.PASS or not self._is_sound(harness, cell):
                 continue
             invalid = observation.outcome in INVALID and observation.evidence is Evidence.INTERPRETED
@@ -122,6 +121,25 @@ class Trials:
             self._catches[mutant.function, cell.id] += 1
             return Verdict(mutant, state, cell.id, observation.outcome.value, detail, tried)
         return Verdict(mutant, State.SURVIVED, cells=tried)
+
+    def _given(self, task: Task, cell: Cell, source: str) -> Mapping[str, str]:
+        """Write a module with a mistake, and say of which case's module it is a part."""
+        digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+        file = self.folder / f"mutant_{task.mutant.file.stem}_{digest}.py"
+        if not file.exists():
+            file.write_text(source)
+        return {"module": task.module, "file": str(file), "of_case": task.cases[cell.kernel]}
+
+    def _reaches(self, harness: Harness, task: Task, cell: Cell) -> bool:
+        """Whether a cell runs the mutant's function: asked once of a cell that told no mutant of it yet."""
+        mutant = task.mutant
+        key = mutant.file, mutant.function, cell.id
+        if key not in self._reached:
+            self._reached[key] = bool(self._catches[mutant.function, cell.id]) or (
+                self._observe(harness, cell, mutant=self._given(task, cell, reached(mutant.file, mutant.function)))
+                .outcome is not Outcome.PASS
+            )  # fmt: skip
+        return self._reached[key]
 
     def _in_order(self, task: Task) -> Iterator[Cell]:
         """What told most mutants of the function, the first cell of each case, the compilers', then the others."""

@@ -122,6 +122,22 @@ def test_equal_places_are_numbered(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------- reach
 
 
+def test_a_cell_that_does_not_run_the_function_is_passed_over(tmp_path: Path) -> None:
+    """Softmax has a kernel for rows that fit a block and one for longer ones: short rows tell nothing of that."""
+    import portability.kernels.softmax as original
+
+    path, name = Path(original.__file__), original.__name__
+    same = Mutant(path, "online_softmax_kernel", "nothing", 1, "", "", 0, path.read_text() + "\n# the same\n")
+    trials = Trials(Matrix(), tmp_path, tmp_path, 1)
+    try:
+        (verdict,) = trials.run([Task(same, name, {"softmax": name})])
+    finally:
+        trials.close()
+    every = sum(not s.bench for s in original.FORWARD.samples)
+    assert verdict.state is State.SURVIVED
+    assert 0 < verdict.cells < every
+
+
 def test_the_kernels_of_a_case_are_found_by_name() -> None:
     """Through launch functions, and not through the autograd function that only gradients run."""
     from portability.kernels.softmax import FORWARD
