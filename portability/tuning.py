@@ -104,12 +104,13 @@ def score(trial: Trial, unit_warps: int | None) -> tuple[bool, float, float]:
 
     First, that a product uses a matrix unit. Then what a tile loads for what it computes times how far that is hidden:
     a BLOCK_M x BLOCK_N tile of a product loads 1/BLOCK_M + 1/BLOCK_N elements for each multiplication, and latency is
-    hidden in proportion to the resident warps (Little's law), up to `HIDING_WARPS`. Last, occupancy.
+    hidden in proportion to the resident warps (Little's law), up to `HIDING_WARPS`. Last, occupancy. Where no matrix
+    unit is used there may be no tile at all among the sizes, and occupancy alone decides.
     """
-    tile = _tile(trial.blocks)
-    reuse = 1 / sum(1 / size for size in tile) if len(tile) > 1 and trial.matrix else 1.0
+    tile, unit = _tile(trial.blocks), trial.matrix not in ("", "scalar")
+    reuse = 1 / sum(1 / size for size in tile) if len(tile) > 1 and unit else 1.0
     hidden = min(1.0, trial.occupancy * (unit_warps or HIDING_WARPS) / HIDING_WARPS)
-    return trial.matrix not in ("", "scalar"), reuse * hidden, trial.occupancy
+    return unit, reuse * hidden, trial.occupancy
 
 
 def _tile(blocks: Mapping[str, int]) -> list[int]:

@@ -89,7 +89,18 @@ def test_an_illegal_access_costs_its_cell_alone(tmp_path: Path) -> None:
     project = Project(tmp_path)
     target = next(t.id for b in discover().values() for t in b.status() if t.evidence is Evidence.RAN)
     run, _, said = project.run(
-        "right", "illegal", "beyond", "vector_add", "--target", target, "-n", "4", "--no-timing", timeout=600
+        "right",
+        "illegal",
+        "beyond",
+        "vector_add",
+        "--target",
+        target,
+        "-n",
+        "4",
+        "--no-timing",
+        "--samples",
+        "quick",
+        timeout=600,
     )
     found = by_cell(run)
     assert found["illegal", target].outcome is Outcome.OUT_OF_BOUNDS, said
@@ -130,7 +141,9 @@ def test_one_context_a_device(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=watch)
     thread.start()
-    _, code, said = project.run("vector_add", "softmax", "--target", target, "-n", "4", "--no-timing", timeout=600)
+    _, code, said = project.run(
+        "vector_add", "softmax", "--target", target, "-n", "4", "--no-timing", "--samples", "quick", timeout=600
+    )
     over.set()
     thread.join()
     assert code == 0, said
@@ -167,7 +180,7 @@ def test_a_compiled_layer_is_the_layer(tmp_path: Path, tokens: int) -> None:
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     made = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("compiled_layer.py")), str(tokens)],
-        env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300,
+        check=False, env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr[-4000:]
     report = json.loads(made.stdout.splitlines()[-1])
