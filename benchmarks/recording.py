@@ -53,7 +53,7 @@ def _gelu(x: torch.Tensor) -> torch.Tensor:
 
 
 def generated(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    for _ in range(500):
+    for _ in range(3000):  # what a kernel costs once, when it is first seen, is not what a launch costs
         y = _gelu(x)
     return y
 
