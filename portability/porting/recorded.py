@@ -7,7 +7,6 @@ it must give the same, with a grid that is guessed from the recorded one, since 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,13 +30,10 @@ from portability.record.cases import MOST_BYTES, MOST_PROGRAMS, Launched, launch
 from portability.record.check import Request as Check
 from portability.record.check import check, learn, observe
 from portability.record.model import Call, Grid, Recording, read
+from portability.record.tiles import DEFAULT_WARPS, SMALLEST, STAGES, WARPS, tiles, with_tiles
 from portability.tuning import Trial
 from portability.uses import uses
 
-BLOCK = re.compile(r"BLOCK|TILE|CHUNK", re.IGNORECASE)  # in the name of a constant that is a size of a tile
-SMALLEST = 16  # elements of a tile: products need as many
-WARPS, STAGES = "num_warps", "num_stages"
-DEFAULT_WARPS = 4  # Triton's own; the default of stages is each target's
 INTERPRETED = 3  # of the blocks that fit, how many are interpreted until one is right
 
 
@@ -112,7 +108,7 @@ class _Mover:
         spills = [max((r.spills or 0 for r in o.resources), default=0) if o else 0 for o in (there, here)]
         target = self.destination.target
         return Attempt(
-            launch.dtype, launch.sample, _blocks(launch.calls[0]), "recorded",
+            launch.dtype, launch.sample, tiles(launch.calls[0]), "recorded",
             here.outcome if here else Outcome.UNAVAILABLE, there.outcome, there.evidence,
             self.destination.adapter.claims(target.id, launch.dtype),
             spills[0] - spills[1] if spills[0] - spills[1] >= SPILLS else 0,
@@ -125,7 +121,7 @@ class _Mover:
     def _choice(self, launch: Launched, attempt: Attempt) -> Choice:
         """Return what fits of the launch's own blocks made smaller."""
         call, target = launch.calls[0], self.destination.target
-        own = _blocks(call)
+        own = tiles(call)
         place = f"{attempt.line}: " if attempt.line else ""
         why = f"{place}{launch.sample}: {attempt.detail.rstrip('.')}" + (
             f": {attempt.advice}" if attempt.advice else ""
@@ -134,7 +130,7 @@ class _Mover:
             return Choice((launch.dtype,), why=why)
         space = {n: _smaller(n, v) for n, v in own.items()}
         trials = [
-            Trial(blocks, self._run(launch, _with(call, blocks)))
+            Trial(blocks, self._run(launch, with_tiles(call, blocks)))
             for blocks in neighbours(space, own, own, self.request.most) if blocks != own
         ]  # fmt: skip
         ranked = tuning.rank(trials, self.destination.limits.unit_warps)
@@ -157,8 +153,8 @@ class _Mover:
             return several[0], f"not interpreted: it has over {MOST_PROGRAMS} programs"
         said = ""
         for blocks in several:
-            for grid in regrid.grids(call, _blocks(call), blocks):
-                seen = self._beside(launch, replace(_with(call, blocks), grids=(Grid(grid),)), target)
+            for grid in regrid.grids(call, tiles(call), blocks):
+                seen = self._beside(launch, replace(with_tiles(call, blocks), grids=(Grid(grid),)), target)
                 if seen.outcome is Outcome.PASS:
                     return blocks, f"gives what the recorded blocks give, on drawn values with grid {grid}"
                 said = said or f"grid {grid}: {seen.outcome}: {(seen.detail.splitlines() or [''])[0]}"
@@ -212,27 +208,11 @@ def _readings(launch: Launched, observation: Observation | None) -> tuple[Readin
     )  # fmt: skip
 
 
-def _blocks(call: Call) -> dict[str, int]:
-    """Return the sizes of tiles among a launch's constants, its warps and its stages."""
-    sizes = {
-        n: v for n, v in call.arguments.items()
-        if n in call.constants and BLOCK.search(n) and isinstance(v, int) and v >= SMALLEST and v & (v - 1) == 0
-    }  # fmt: skip
-    named = {n: int(call.options[n]) for n in (WARPS, STAGES) if n in call.options}
-    return {**sizes, WARPS: DEFAULT_WARPS, **named}
-
-
 def _smaller(name: str, value: int) -> tuple[int, ...]:
     if name == STAGES:
         return tuple(range(value, 0, -1))
     least = 1 if name == WARPS else SMALLEST
     return tuple(v for v in (value, value // 2, value // 4) if v >= least)
-
-
-def _with(call: Call, blocks: Mapping[str, int]) -> Call:
-    arguments = {n: blocks.get(n, v) if n in call.constants else v for n, v in call.arguments.items()}
-    options = {**call.options, **{n: blocks[n] for n in (WARPS, STAGES) if n in blocks}}
-    return replace(call, arguments=arguments, options=options)
 
 
 def _names(call: Call) -> tuple[str, ...]:

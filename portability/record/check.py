@@ -92,8 +92,8 @@ def exit_code(run: Run) -> int:
     return int(any(o.outcome is not Outcome.PASS and v.standing is not Standing.AS_EXPECTED for o, v in tried))
 
 
-def _recorded(recordings: Sequence[Recording], target: Target) -> Recording:
-    """Return what a target is given."""
+def recorded_for(recordings: Sequence[Recording], target: Target) -> Recording:
+    """Return what a target is given: what was recorded for its compiler, else everything."""
     compiler = target.id.partition(":")[0]
     return merge([r for r in recordings if r.target.partition(":")[0] == compiler] or recordings)
 
@@ -150,7 +150,7 @@ class _Work:
 
     def __init__(self, recordings: Sequence[Recording], targets: Sequence[Target], request: Request) -> None:
         self.request = request
-        self._recorded = {(t.id, t.environment): _recorded(recordings, t) for t in targets}
+        self._recorded = {(t.id, t.environment): recorded_for(recordings, t) for t in targets}
         names = names_of(c for r in recordings for c in r.launches)
         wanted = ((t, _wanted(_launches(self._recording(t), t, names), request)) for t in targets)
         self._queues = [(t, deque(launches)) for t, launches in wanted]

@@ -39,17 +39,19 @@ def replay(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not request["calls"]:
         return {"last": True}
-    target, cell = from_json(Target, request["target"]), from_json(Cell, request["cell"])
-    calls = [from_json(Call, data) for data in request["calls"]]
-    recording = from_json(Recording, request["recording"])
+    cell, options = from_json(Cell, request["cell"]), Options(timing=False, root=request["root"])
+    return {"observation": to_json(asked(request).observe(cell, options)), "last": request.get("last", False)}
+
+
+def asked(request: Mapping[str, Any]) -> Replay:
+    """Return what is asked for, where modules are found as in the recorded program."""
+    target, recording = from_json(Target, request["target"]), from_json(Recording, request["recording"])
     extend_paths(recording.paths)
     os.environ.update(recording.variables)
     adapter = backends.discover(tuple(request.get("backends", ())))[target.backend]
+    calls = [from_json(Call, data) for data in request["calls"]]
     against = from_json(Call, request["against"]) if request.get("against") else None
-    made = Replay(calls, adapter, target, request["configs"], recording.target, against).observe(
-        cell, Options(timing=False, root=request["root"])
-    )
-    return {"observation": to_json(made), "last": request.get("last", False)}
+    return Replay(calls, adapter, target, request.get("configs", 1), recording.target, against)
 
 
 @dataclass
@@ -66,14 +68,16 @@ class Replay:
     told: str = ""  # the target that the recorded program was told of
     against: Call | None = None
 
-    def observe(self, cell: Cell, options: Options) -> Observation:
-        """Return what came of it. What cannot be had again or interpreted is unavailable: no fault of the kernel's."""
+    def __post_init__(self) -> None:
         self._session: Session | None = None
         self._function: Any = None
         self._notes: list[Finding] = []
         self._lost = ""
-        watched = Watched(self.adapter, self._opened)
-        seen = run_cell(cell, self._case(cell), cast(Backend, watched), self.target, Blocks(), "", options)
+
+    def observe(self, cell: Cell, options: Options) -> Observation:
+        """Return what came of it. What cannot be had again or interpreted is unavailable: no fault of the kernel's."""
+        watched = Watched(self.adapter, self.opened)
+        seen = run_cell(cell, self.case(cell), cast(Backend, watched), self.target, Blocks(), "", options)
         why = self._lost or (seen.detail if seen.outcome is Outcome.UNSUPPORTED else "")
         if why:
             return replace(seen, evidence=Evidence.NONE, outcome=Outcome.UNAVAILABLE, stage="open", detail=why)
@@ -90,7 +94,8 @@ class Replay:
         detail, line = seen.detail.replace(short, whole), seen.line.replace(short, whole)
         return replace(seen, line=line, detail=detail, warnings=warnings)
 
-    def _case(self, cell: Cell) -> KernelCase:
+    def case(self, cell: Cell) -> KernelCase:
+        """Return the launch as a kernel case, whose operator is called in a session that `opened` was told of."""
         if self.target.evidence.executes:
             from portability.record.interpreted import case_of
 
@@ -102,7 +107,8 @@ class Replay:
             samples=[Sample(cell.sample, lambda _: ())],
         )  # fmt: skip
 
-    def _opened(self, session: Session) -> None:
+    def opened(self, session: Session) -> None:
+        """Launch in this session."""
         self._session = session
         if self.target.evidence.executes:
             session.sample_grid = MOST_PROGRAMS  # type: ignore[attr-defined]  # of the interpreter's session

@@ -150,9 +150,8 @@ def launch_text(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any], tar
 
 def _argument(value: Any, sources: Sources) -> str:
     """A warm-up takes a tensor's dtype in its place."""
-    import torch
-
-    return repr(value.dtype) if isinstance(value, torch.Tensor) else sources.expression(value)
+    tensor = hasattr(value, "data_ptr") and hasattr(value, "dtype")  # or what stands for one
+    return repr(value.dtype) if tensor else sources.expression(value)
 
 
 def _target(target: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import torch
 from portability import backend as backends
 from portability import compare
 from portability import kernel as kernels
-from portability.backend import Backend
+from portability.backend import Backend, Session
 from portability.kernel import Blocks, Inputs, KernelCase
 from portability.model import Cell, Target, from_json
+from portability.record.replay import asked
 from portability.reproducer import change as changes
 from portability.reproducer.change import Change
 from portability.reproducer.compiling import drafting
@@ -24,16 +25,26 @@ from portability.reproducer.values import Execution, text
 from portability.reproducer.ways import WAYS
 from portability.run import Options, inputs_of
 
+Opened = Callable[[Session], None]
+
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the shapes of the case's samples, or write the file of a failure; see `portability.reproducer.session`."""
-    case = kernels.discover(tuple(request.get("kernels", ()))).cases[request["cell"]["kernel"]]
+    case, opened = _subject(request)
     if request["what"] == "shapes":
         return {"shapes": _shapes(case, request)}
     try:
-        return {"unwritable": "", **_write(case, request)}
+        return {"unwritable": "", **_write(case, opened, request)}
     except UnwritableError as error:
         return {"unwritable": str(error)}
+
+
+def _subject(request: Mapping[str, Any]) -> tuple[KernelCase, Opened]:
+    """Return the case, or the recorded launch as one; and what is to be told of the session that it is called in."""
+    if "calls" in request:
+        replay = asked(request)
+        return replay.case(from_json(Cell, request["cell"])), replay.opened
+    return kernels.discover(tuple(request.get("kernels", ()))).cases[request["cell"]["kernel"]], lambda _: None
 
 
 def _shapes(case: KernelCase, request: Mapping[str, Any]) -> dict[str, list[list[int]]]:
@@ -48,7 +59,7 @@ def _shapes(case: KernelCase, request: Mapping[str, Any]) -> dict[str, list[list
     return found
 
 
-def _write(case: KernelCase, request: Mapping[str, Any]) -> dict[str, Any]:
+def _write(case: KernelCase, opened: Opened, request: Mapping[str, Any]) -> dict[str, Any]:
     cell, target = from_json(Cell, request["cell"]), from_json(Target, request["target"])
     adapter = backends.discover(tuple(request.get("backends", ())))[target.backend]
     options, blocks = Options(**request["options"]), Blocks(request["blocks"])
@@ -57,12 +68,14 @@ def _write(case: KernelCase, request: Mapping[str, Any]) -> dict[str, Any]:
     path, heading = Path(request["path"]), str(request["heading"])
     if target.evidence.executes:
         kept = inputs_of(small, small.samples[0], getattr(torch, cell.dtype), blocks, options.seed)
-        path.write_text(_execution(small, adapter, target, (inputs, kept), blocks, request, heading), encoding="utf-8")
+        written = _execution(small, adapter, target, (inputs, kept), blocks, opened, request, heading)
+        path.write_text(written, encoding="utf-8")
         return {}
     limits, refused = adapter.limits_of(target.id), []
     with contextlib.suppress(Exception):  # what it raises is what the file shows
         try:
-            with adapter.open(target), drafting(heading, limits, lambda t: _save(path, t)):
+            with adapter.open(target) as session, drafting(heading, limits, lambda t: _save(path, t)):
+                opened(session)
                 small.operator(*inputs, blocks=blocks)
         except UnwritableError as error:
             refused.append(error)
@@ -79,7 +92,7 @@ def _save(path: Path, content: str) -> None:
 
 def _execution(
     case: KernelCase, adapter: Backend, target: Target, twice: tuple[Inputs, Inputs], blocks: Blocks,
-    request: Mapping[str, Any], heading: str,
+    opened: Opened, request: Mapping[str, Any], heading: str,
 ) -> str:  # fmt: skip
     """Call the operator once more on the first of two equal inputs, recorded, and return the file."""
     inputs, kept = twice
@@ -92,6 +105,7 @@ def _execution(
             if isinstance(t, torch.Tensor):
                 trace.name(t, f"x{i}" if isinstance(x, torch.Tensor) else f"x{i}_{j}")
     with adapter.open(target) as session:
+        opened(session)
         session.vary(0, 0)
         with contextlib.suppress(Exception), tracing(trace):  # what it raises is what the file shows
             outputs = compare.outputs_of(case.operator(*placed, blocks=blocks))

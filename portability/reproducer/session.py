@@ -101,10 +101,11 @@ class Session:
         """Write the file. Raises `ValueError` where the cell does not fail here, or its failure cannot be written."""
         if self.target.evidence is Evidence.NONE:
             raise ValueError(f"{self.cell.id}: {self.target.why}; {self.target.remedy}")
-        start = Attempt(self.cell.dtype, self.cell.sample.partition(catalogues.AS)[0], dict(self.blocks))
+        start = self._start()
         seen = self._observe(start)
         if seen.outcome not in FAILURES:
-            raise ValueError(f"{self.cell.id}: {seen.outcome} here ({seen.evidence}): there is nothing to reproduce")
+            how = seen.detail if seen.outcome is Outcome.UNAVAILABLE else seen.evidence
+            raise ValueError(f"{self.cell.id}: {seen.outcome} here ({how}): there is nothing to reproduce")
         self.say(f"{self.cell.id}: {seen.outcome}{f' at {seen.line}' if seen.line else ''}")
         shrinker = Shrinker(self._observe, signature(seen), self.budget, self.say)
         attempt = shrinker.smallest(start, self._known(start)) if self.budget > 0 else start
@@ -112,6 +113,10 @@ class Session:
         return self._written(file, attempt, last, shrinker.tried)
 
     # ------------------------------------------------------------------------------------------------ attempts
+
+    def _start(self) -> Attempt:
+        """Return the failure as it is asked for."""
+        return Attempt(self.cell.dtype, self.cell.sample.partition(catalogues.AS)[0], dict(self.blocks))
 
     def _observe(self, attempt: Attempt) -> Observation:
         cell = replace(self.cell, dtype=attempt.dtype, sample=attempt.sample)
@@ -122,11 +127,15 @@ class Session:
         reply = self._ask(start, {"what": "shapes"})
         return Known(self.case.dtypes, reply["shapes"], self.target.evidence.executes)
 
+    def _subject(self, attempt: Attempt) -> dict[str, Any]:
+        """Return what tells the runner of the kernel, beside the cell."""
+        return {}
+
     def _ask(self, attempt: Attempt, more: Mapping[str, Any]) -> dict[str, Any]:
         cell = replace(self.cell, dtype=attempt.dtype, sample=attempt.sample)
         request = {
             "op": "reproduce", "cell": to_json(cell), "target": to_json(self.target), "blocks": dict(attempt.blocks),
-            "options": self.harness.options, "change": attempt.change, **more,
+            "options": self.harness.options, "change": attempt.change, **self._subject(attempt), **more,
         }  # fmt: skip
         reply = self.harness.ask(cell.environment, request, self.harness.limit(cell, self.target))
         if "failure" in reply:

@@ -12,6 +12,8 @@ import pytest
 
 from portability.cli import main
 from portability.model import Cell, Evidence, Observation, Outcome
+from portability.record.cases import launched
+from portability.record.model import read
 from portability.reproducer.shrink import Attempt, Known, Shrinker, signature
 
 from .conftest import Project
@@ -245,6 +247,98 @@ def test_what_cannot_be_reproduced_is_exit_code_2_and_named(
     assert main(["reproduce", *words, "-o", "none.py", "--quiet"]) == 2
     assert said in capsys.readouterr().err
     assert not Path("none.py").exists()
+
+
+RECORDED = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def beyond(x, y, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i) + 1)
+
+if __name__ == "__main__":
+    x = torch.ones(100, device="cuda")
+    beyond[(1,)](x, torch.empty_like(x), BLOCK=128, num_warps=32)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("target", "said", "holds"),
+    [
+        (
+            "hip:gfx942",
+            "2048 threads, the device has 1024",
+            ["constexprs={(2,): 16}", "GPUTarget('hip', 'gfx942', 64)"],
+        ),
+        ("interpreter", "ended by SIGSEGV", ["guarded(", "beyond[(1,)]("]),
+    ],
+)
+def test_a_recorded_launch_is_reproduced_from_its_recording(
+    project: Callable[[str], Project], target: str, said: str, holds: Sequence[str]
+) -> None:
+    made = project("")
+    (made.folder / "program.py").write_text(RECORDED)
+    assert made.portability("record", "-o", "launches.json", "--target", "cuda:90", "--", "program.py").returncode == 0
+    (call,) = launched(read(made.folder / "launches.json"))
+    cell = f"{call.name}-{call.dtype}-{call.sample}-{target}"
+    done = made.portability("reproduce", cell, "--launches", "launches.json", "-o", "shown.py", "--quiet")
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = (made.folder / "shown.py").read_text()
+    assert all(piece in text for piece in holds), text
+    alone = run_alone(made.folder / "shown.py")
+    assert (alone.returncode, said in alone.stdout) == (1, True), alone.stdout + alone.stderr
+
+
+DEVICE = """
+from portability.backends.interpreter import Interpreter
+from portability.model import Evidence, Target
+
+
+class Device(Interpreter):
+    name, targets = "fake", ("fake:1",)
+
+    def status(self):
+        return [Target("fake:1", "fake", evidence=Evidence.RAN, device="Fake 1")]
+"""
+
+
+@pytest.mark.slow
+def test_what_a_device_computes_wrongly_is_shown_by_running_there(faulty: Project) -> None:
+    """The device is one in name alone: its kernels are interpreted, here and in the file."""
+    (faulty.folder / "fake_device.py").write_text(DEVICE)
+    matrix = MATRIX.replace("[matrix]\n", '[matrix]\nbackends = ["fake_device"]\n')
+    (faulty.folder / "matrix.toml").write_text(matrix)
+    done = faulty.portability("reproduce", "one_block-float16-33x257-fake:1", "-o", "shown.py", "--budget", "0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Seen run on Fake 1" in (faulty.folder / "shown.py").read_text()
+
+
+def test_a_file_for_a_device_differs_from_the_interpreters_in_the_device_alone() -> None:
+    """Inputs are moved there, allocations are made there, and Triton compiles."""
+    import torch
+
+    from portability.reproducer.change import Change
+    from portability.reproducer.trace import Trace, tracing
+    from portability.reproducer.values import Execution, text
+    from portability.reproducer.ways import WAYS
+
+    x, trace = torch.ones(3), Trace()
+    trace.name(x, "x0")
+    with tracing(trace):
+        made = (torch.zeros(3) + x,)
+    files = {
+        d: [
+            line.partition("  # noqa")[0].strip()
+            for line in text(Execution((x,), trace, made, (), Change(), "f", d), WAYS["raises"], "f").splitlines()
+        ]
+        for d in ("cpu", "cuda")
+    }
+    moved = next(line for line in files["cuda"] if ".to(DEVICE)" in line)
+    assert [line for line in files["cuda"] if line not in files["cpu"]] == ['DEVICE = "cuda"', moved]
+    assert any("device=DEVICE" in line for line in files["cuda"])
+    assert not any("TRITON_INTERPRET" in line for line in files["cuda"])
 
 
 # ------------------------------------------------------------------------------------------------ which cell
