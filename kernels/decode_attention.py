@@ -216,10 +216,10 @@ def shuffled_table(d: Draw, lengths, page, spare=1):
     return order.view(len(lengths), per_sequence).to(torch.int32), n_pages
 
 
-def _operands(lengths, heads, kv_heads, head_dim, page=16, scale=None, copies=1):
+def _operands(lengths, heads, kv_heads, head_dim, page=16, scale=None, copies=1, spare=1):
     def inputs(d: Draw):
         n = lengths(d) if callable(lengths) else lengths
-        table, n_pages = shuffled_table(d, n, page)
+        table, n_pages = shuffled_table(d, n, page, spare)
         k, v = (d.normal(cdiv(n_pages, copies), page, kv_heads, head_dim).repeat(copies, 1, 1, 1) for _ in range(2))
         for pages in (k, v):
             _leave_unwritten(pages, table, n)
@@ -276,6 +276,7 @@ CASE = KernelCase(
         Sample("40.9-h4.2-d24-large-scores", _operands((40, 9), 4, 2, 24, scale=30.0)),  # exp overflows unshifted
         Sample("70-h20.1-d80", _operands((70,), 20, 1, 80)),  # more heads share keys than a small block holds
         Sample("19.40-h2.2-d32-packed", _packed_pages),
+        Sample("13.40-h2.2-d16-page8-full", _operands((13, 40), 2, 2, 16, page=8, spare=0)),  # the table ends with it
         Sample("16x8192-h32.8-d128", _operands((8192,) * 16, 32, 8, 128, copies=19), bench=True),
     ),
     dtypes=("float32", "float16", "bfloat16"),

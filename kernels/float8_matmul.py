@@ -124,6 +124,7 @@ CASE = KernelCase(
         Sample("33x150x289", _float8(33, 150, 289), quick=True),
         Sample("32x128x256", _float8(32, 128, 256)),
         Sample("70x20x33", _float8(70, 20, 33)),  # two programs along the rows
+        Sample("17x300x130", _float8(17, 300, 130)),  # two programs along the columns of the widest tiles
         Sample("20x140x144-transposed", _float8(20, 140, 144, layout=_transposed)),
         Sample("4096x7168x2048", _float8(4096, 7168, 2048), bench=True),
     ),

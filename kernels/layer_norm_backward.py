@@ -193,13 +193,13 @@ def _terms(dy, x, weight, bias, mean, rstd):
     return dx, (dy.abs() * x_hat).flatten(0, -2).sum(0), dy.abs().flatten(0, -2).sum(0)
 
 
-def _gradient_of(rows):
+def _gradient_of(rows, size=1.0):
     def inputs(draw: Draw):
-        x = rows(draw)
+        x = rows(draw) * size
         wide = x.double()
         rstd = torch.rsqrt(wide.var(-1, correction=0) + 1e-5)
         weight, bias = draw.normal(x.shape[-1]), draw.normal(x.shape[-1])
-        return draw.normal(*x.shape), x, weight, bias, wide.mean(-1).float(), rstd.float()
+        return draw.normal(*x.shape) * size, x, weight, bias, wide.mean(-1).float(), rstd.float()
 
     return inputs
 
@@ -222,6 +222,7 @@ CASE = KernelCase(
         Sample("row", _gradient_of(row_sample(0))),
         Sample("row-plus-1", _gradient_of(row_sample(1))),
         Sample("9-row-plus-1", _gradient_of(row_sample(1, rows=9))),  # more rows than a program takes of long ones
+        Sample("row-plus-1-large", _gradient_of(row_sample(1), size=1e5), dtypes=("float32",)),  # past float16
         Sample("long-mean-100", _gradient_of(long_rows)),
         Sample("16384x4096", _gradient_of(normal_rows(16384, 4096)), bench=True),
     ),

@@ -171,6 +171,7 @@ def _case(name, operator, launch, **more):
             Sample("2x33x65x70", _layer(2, 33, 65, N=70)),
             Sample("64x64x64", _layer(64, 64, N=64)),
             Sample("33x300x70-mean-100", _layer(33, 300, N=70, mean=100.0)),
+            Sample("33x300x70-mean-100000", _layer(33, 300, N=70, mean=1e5), dtypes=("float32",)),  # past float16
             Sample("8192x1024x4096", _layer(8192, 1024, N=4096), bench=True, dtypes=("float16", "bfloat16")),
         ),
         cost=_cost,

@@ -127,6 +127,7 @@ CASE = KernelCase(
         Sample("77x65x129-gelu", _layer("gelu", 77, 65, N=129), quick=True),
         Sample("2x33x65x70-silu", _layer("silu", 2, 33, 65, N=70)),
         Sample("64x64x64-relu", _layer("relu", 64, 64, N=64)),
+        Sample("77x80x144-gelu", _layer("gelu", 77, 80, N=144)),  # which descriptors take, with tiles that end outside
         Sample("33x65x70-plain", _layer("", 33, 65, N=70, bias=False)),
         Sample("33x65x70-transposed", _layer("gelu", 33, 65, N=70, layout="transposed")),
         Sample("4096x4096x4096-gelu", _layer("gelu", 4096, 4096, N=4096), bench=True, dtypes=("float16", "bfloat16")),

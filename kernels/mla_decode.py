@@ -39,26 +39,33 @@ from portability.kernels.checks import (
 )
 
 PROJECTION_ROWS, PROJECTION_COLS = 16, 64  # tiles of the two projections, whose work is small
+PARTS = 4  # of a split sequence that are combined at a time
 
 
 @triton.jit
-def fold_query_kernel(
-    q_ptr, w_ptr, out_ptr, batch, n_heads, head_dim, rank,
-    stride_qb, stride_qh, stride_wh, stride_wd, stride_wr,
-    BLOCK_B: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_R: tl.constexpr,
+def project_kernel(
+    x_ptr, w_ptr, out_ptr, batch, K, N,
+    stride_xb, stride_xh, stride_wh, stride_wk, stride_wn, stride_ob, stride_oh,
+    BLOCK_B: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """q_c = W_UKᵀ q: each program takes one head, BLOCK_B sequences and BLOCK_R of the latent's elements."""
-    head = tl.program_id(0)
+    """out[b, h] = x[b, h] @ w[h]: each program takes one head, BLOCK_B sequences and BLOCK_N of the result's elements.
+
+    It serves the query, q_c = W_UKᵀ q, and the output, whose rows are the sums of latents.
+    """
+    head = tl.program_id(0).to(tl.int64)
     b = tl.program_id(1) * BLOCK_B + tl.arange(0, BLOCK_B)
-    r = tl.program_id(2) * BLOCK_R + tl.arange(0, BLOCK_R)
-    d = tl.arange(0, BLOCK_D)
-    q_ptrs = q_ptr + b[:, None] * stride_qb + head * stride_qh + d[None, :]
-    q = tl.load(q_ptrs, mask=(b < batch)[:, None] & (d < head_dim)[None, :], other=0.0)
-    w_ptrs = w_ptr + head * stride_wh + d[:, None] * stride_wd + r[None, :] * stride_wr
-    w = tl.load(w_ptrs, mask=(d < head_dim)[:, None] & (r < rank)[None, :], other=0.0)
-    folded = tl.dot(q, w, input_precision="ieee")
-    out_ptrs = out_ptr + (b[:, None] * n_heads + head) * rank + r[None, :]
-    tl.store(out_ptrs, folded.to(out_ptr.dtype.element_ty), mask=(b < batch)[:, None] & (r < rank)[None, :])
+    n = tl.program_id(2) * BLOCK_N + tl.arange(0, BLOCK_N)
+    in_batch, in_n = (b < batch)[:, None], (n < N)[None, :]
+    x_rows = x_ptr + b.to(tl.int64)[:, None] * stride_xb + head * stride_xh
+    w_cols = w_ptr + head * stride_wh + n[None, :] * stride_wn
+    out = tl.zeros((BLOCK_B, BLOCK_N), dtype=tl.float32)
+    for k0 in range(0, K, BLOCK_K):
+        k = k0 + tl.arange(0, BLOCK_K)
+        x = tl.load(x_rows + k[None, :], mask=in_batch & (k < K)[None, :], other=0.0)
+        w = tl.load(w_cols + k[:, None] * stride_wk, mask=(k < K)[:, None] & in_n, other=0.0)
+        out = tl.dot(x, w, out, input_precision="ieee")
+    out_ptrs = out_ptr + b.to(tl.int64)[:, None] * stride_ob + head * stride_oh + n[None, :]
+    tl.store(out_ptrs, out.to(out_ptr.dtype.element_ty), mask=in_batch & in_n)
 
 
 @triton.jit
@@ -124,68 +131,63 @@ def split_kernel(
 
 @triton.jit
 def combine_kernel(
-    part_ptr, lse_ptr, lengths_ptr, w_ptr, out_ptr, batch, n_heads, n_splits, rank, value_dim,
-    stride_wh, stride_wr, stride_wd, stride_ob, stride_oh,
-    SPLIT: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_D: tl.constexpr,
+    part_ptr, lse_ptr, lengths_ptr, out_ptr, n_heads, n_splits, rank,
+    SPLIT: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_R: tl.constexpr,
 ):  # fmt: skip
-    """Combine and project: each program takes one head, BLOCK_B sequences and BLOCK_D of the output's elements.
-
-    latent = Σ_s exp(lse_s) part_s / Σ_s exp(lse_s), in pieces of BLOCK_R elements, each projected at once.
-    """
-    head = tl.program_id(0)
-    b = tl.program_id(1) * BLOCK_B + tl.arange(0, BLOCK_B)
-    d = tl.program_id(2) * BLOCK_D + tl.arange(0, BLOCK_D)
-    used = tl.cdiv(tl.load(lengths_ptr + b, mask=b < batch, other=0), SPLIT)
-    most = tl.max(used, axis=0)
-    first = (b.to(tl.int64) * n_heads + head) * n_splits
-    m = tl.full((BLOCK_B,), -float("inf"), dtype=tl.float32)
-    for s in range(0, most):
-        m = tl.maximum(m, tl.load(lse_ptr + first + s, mask=s < used, other=-float("inf")))
-    m = tl.where(used > 0, m, 0.0)  # a sequence of no tokens gives 0
-
-    out = tl.zeros((BLOCK_B, BLOCK_D), dtype=tl.float32)
-    for r0 in range(0, rank, BLOCK_R):
-        r = r0 + tl.arange(0, BLOCK_R)
-        l = tl.zeros((BLOCK_B,), dtype=tl.float32)
-        latent = tl.zeros((BLOCK_B, BLOCK_R), dtype=tl.float32)
-        for s in range(0, most):
-            share = tl.exp(tl.load(lse_ptr + first + s, mask=s < used, other=-float("inf")) - m)
-            part_ptrs = part_ptr + (first + s)[:, None] * rank + r[None, :]
-            part = tl.load(part_ptrs, mask=(s < used)[:, None] & (r < rank)[None, :], other=0.0)
-            l += share
-            latent += share[:, None] * part
-        latent = latent / tl.where(used > 0, l, 1.0)[:, None]
-        w_ptrs = w_ptr + head * stride_wh + r[:, None] * stride_wr + d[None, :] * stride_wd
-        w = tl.load(w_ptrs, mask=(r < rank)[:, None] & (d < value_dim)[None, :], other=0.0)
-        out = tl.dot(latent.to(w.dtype), w, out, input_precision="ieee")
-    out_ptrs = out_ptr + b.to(tl.int64)[:, None] * stride_ob + head * stride_oh + d[None, :]
-    tl.store(out_ptrs, out.to(out_ptr.dtype.element_ty), mask=(b < batch)[:, None] & (d < value_dim)[None, :])
+    """out = Σ_s exp(lse_s) part_s / Σ_s exp(lse_s): each program takes one head of one sequence, BLOCK_S parts a time."""
+    query = tl.program_id(0).to(tl.int64)
+    used = tl.cdiv(tl.load(lengths_ptr + query // n_heads), SPLIT)
+    r = tl.arange(0, BLOCK_R)
+    in_rank = (r < rank)[None, :]
+    m = -float("inf")
+    l = 0.0
+    latent = tl.zeros((BLOCK_R,), dtype=tl.float32)
+    for s0 in range(0, used, BLOCK_S):
+        s = s0 + tl.arange(0, BLOCK_S)
+        lse = tl.load(lse_ptr + query * n_splits + s, mask=s < used, other=-float("inf"))
+        part_ptrs = part_ptr + (query * n_splits + s)[:, None] * rank + r[None, :]
+        part = tl.load(part_ptrs, mask=(s < used)[:, None] & in_rank, other=0.0)
+        m_new = tl.maximum(m, tl.max(lse, axis=0))
+        share = tl.exp(lse - m_new)
+        alpha = tl.exp(m - m_new)
+        l = l * alpha + tl.sum(share, axis=0)
+        latent = latent * alpha + tl.sum(share[:, None] * part, axis=0)
+        m = m_new
+    latent = latent / tl.where(used > 0, l, 1.0)  # a sequence of no tokens gives 0
+    tl.store(out_ptr + query * rank + r, latent.to(out_ptr.dtype.element_ty), mask=r < rank)
 
 
 def launch_mla_decode(q, q_rope, cache, w_uk, w_uv, lengths, scale, out, blocks):
-    """Write the attention of each query; folded queries and parts are scratch memory."""
+    """Write the attention of each query; folded queries, parts and sums of latents are scratch memory."""
     B, H, D = q.shape
-    P, R, V = q_rope.shape[2], w_uk.shape[2], w_uv.shape[2]
+    P, R = q_rope.shape[2], w_uk.shape[2]
     if not out.numel():
         return
-    launch = {name: blocks[name] for name in ("num_warps", "num_stages")}
-    by_sequence = cdiv(B, PROJECTION_ROWS)
-    folded = torch.empty((B, H, R), dtype=q.dtype, device=q.device)
-    fold_query_kernel[(H, by_sequence, cdiv(R, PROJECTION_COLS))](
-        q, w_uk, folded, B, H, D, R, *q.stride()[:2], *w_uk.stride(),
-        BLOCK_B=PROJECTION_ROWS, BLOCK_D=tile(D), BLOCK_R=PROJECTION_COLS, **launch,
-    )  # fmt: skip
+    latent = torch.empty((B, H, R), dtype=q.dtype, device=q.device)
+    _project(q, w_uk, latent, blocks)
     n_splits = max(1, cdiv(cache.shape[1], blocks["SPLIT"]))
     part = torch.empty((B, H, n_splits, R), dtype=torch.float32, device=q.device)
     lse = torch.empty((B, H, n_splits), dtype=torch.float32, device=q.device)
-    split_kernel[(B, cdiv(H, blocks["BLOCK_H"]), n_splits)](
-        folded, q_rope, cache, lengths, part, lse, (D + P) ** -0.5 if scale is None else scale, H, R, P,
+    BLOCK_H = min(blocks["BLOCK_H"], tile(H))
+    split_kernel[(B, cdiv(H, BLOCK_H), n_splits)](
+        latent, q_rope, cache, lengths, part, lse, (D + P) ** -0.5 if scale is None else scale, H, R, P,
         *q_rope.stride()[:2], *cache.stride()[:2], BLOCK_R=tile(R), BLOCK_P=tile(P),
-        **blocks | {"BLOCK_K": min(blocks["BLOCK_K"], tile(R))},
+        **blocks | {"BLOCK_H": BLOCK_H, "BLOCK_K": min(blocks["BLOCK_K"], tile(R))},
     )  # fmt: skip
-    combine_kernel[(H, by_sequence, cdiv(V, PROJECTION_COLS))](
-        part, lse, lengths, w_uv, out, B, H, n_splits, R, V, *w_uv.stride(), *out.stride()[:2],
-        SPLIT=blocks["SPLIT"], BLOCK_B=PROJECTION_ROWS, BLOCK_R=PROJECTION_COLS, BLOCK_D=PROJECTION_COLS, **launch,
+    combine_kernel[(B * H,)](
+        part, lse, lengths, latent, H, n_splits, R,
+        SPLIT=blocks["SPLIT"], BLOCK_S=PARTS, BLOCK_R=next_power_of_2(R), num_warps=4,
+    )  # fmt: skip
+    _project(latent, w_uv, out, blocks)
+
+
+def _project(x, w, out, blocks):
+    """Write x (B, H, K) times w (H, K, N) into `out`, whose last dimension is contiguous."""
+    (B, H, K), N = x.shape, w.shape[2]
+    project_kernel[(H, cdiv(B, PROJECTION_ROWS), cdiv(N, PROJECTION_COLS))](
+        x, w, out, B, K, N, *x.stride()[:2], *w.stride(), *out.stride()[:2],
+        BLOCK_B=PROJECTION_ROWS, BLOCK_K=min(PROJECTION_COLS, tile(K)), BLOCK_N=PROJECTION_COLS,
+        num_warps=4, num_stages=blocks["num_stages"],
     )  # fmt: skip
 
 
@@ -332,6 +334,8 @@ CASE = KernelCase(
         Sample("around-a-split-h17-16.8.32.16", _operands(_around_a_split, 17, 16, 8, 32, 16)),
         Sample("40.9-h2-16.8.24.16-large-scores", _operands((40, 9), 2, 16, 8, 24, 16, scale=30.0)),
         Sample("9.20-h4-32.16.48.80-transposed", _operands((9, 20), 4, 32, 16, 48, 80, transposed=True)),
+        # A cache that is full to its last number, with no rotated part behind the latent, of more than one BLOCK_K.
+        Sample("23.35-h2-16.0.100.16-full", _operands((23, 35), 2, 16, 0, 100, 16, tokens=35)),
         Sample("35-h4-128.64.512.128", _operands((35,), 4, 128, 64, 512, 128)),  # DeepSeek's own sizes
         Sample(
             "16x8192-h128-128.64.512.128",

@@ -190,6 +190,7 @@ CASE = KernelCase(
         Sample("row", _with_weight(row_sample(0))),
         Sample("row-plus-1", _with_weight(row_sample(1))),
         Sample("long-mean-100", _with_weight(long_rows)),
+        Sample("long-large", _with_weight(lambda draw: 1e5 * row_sample(1)(draw)), dtypes=("float32",)),  # past float16
         Sample("long-zero", lambda draw: (0 * row_sample(1)(draw), None, 1e-6)),  # eps alone
         Sample("16384x4096", _with_weight(normal_rows(16384, 4096)), bench=True),
     ),

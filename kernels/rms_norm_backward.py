@@ -170,11 +170,11 @@ def _terms(dy, x, weight, rstd):
     return dx, (dy.abs() * x_hat).flatten(0, -2).sum(0)
 
 
-def _gradient_of(rows):
+def _gradient_of(rows, size=1.0):
     def inputs(draw: Draw):
-        x = rows(draw)
+        x = rows(draw) * size
         rstd = torch.rsqrt(x.double().square().mean(-1) + 1e-6).float()
-        return draw.normal(*x.shape), x, draw.normal(x.shape[-1]), rstd
+        return draw.normal(*x.shape) * size, x, draw.normal(x.shape[-1]), rstd
 
     return inputs
 
@@ -197,6 +197,8 @@ CASE = KernelCase(
         Sample("row", _gradient_of(row_sample(0))),
         Sample("row-plus-1", _gradient_of(row_sample(1))),
         Sample("9-row-plus-1", _gradient_of(row_sample(1, rows=9))),  # more rows than a program takes of long ones
+        Sample("7x781-large", _gradient_of(normal_rows(7, 781), size=1e5), dtypes=("float32",)),  # past float16
+        Sample("row-plus-1-large", _gradient_of(row_sample(1), size=1e5), dtypes=("float32",)),
         Sample("long-mean-100", _gradient_of(long_rows)),
         Sample("16384x4096", _gradient_of(normal_rows(16384, 4096)), bench=True),
     ),
