@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from portability.checks.pretend import replaced
 from portability.record import describing
+from portability.record.counting import Counting
 from portability.record.imports import on_import
 from portability.record.model import Call
 
 if TYPE_CHECKING:
-    from portability.record.recorder import Generated, Recorder
+    from portability.record.recorder import Recorder
 
 LAUNCHER = "torch._inductor.runtime.triton_heuristics"
 HELPERS = "torch._inductor.runtime.triton_helpers"
@@ -39,22 +40,22 @@ def noted(recorder: Recorder) -> Iterator[None]:
             stack.enter_context(replaced(kernels, {"run": _launching(recorder, kernels.run)}))
 
         stack.enter_context(on_import(LAUNCHER, wrap))
-        yield
+        try:
+            yield
+        finally:
+            for counting in recorder.counting:
+                counting.settle()
+                counting.detach()
+            recorder.counting.clear()
 
 
 def _launching(recorder: Recorder, plain: Callable[..., Any]) -> Callable[..., Any]:
-    last: dict[int, Generated] = {}  # by kernel: what counts launches like its last one
-    known, note = last.get, recorder.note_generated
-
     def run(kernel: Any, *args: Any, **kwargs: Any) -> Any:
         made = plain(kernel, *args, **kwargs)
-        seen = known(id(kernel))
-        if seen is not None and args[seen.first :] == seen.grid and seen.test is recorder.test:
-            seen.times += 1
-        else:
-            counting = note(kernel, args)
-            if args[counting.first :] == counting.grid:  # a kernel of the program's own may take them in any order
-                last[id(kernel)] = counting
+        entry = recorder.note_generated(kernel, args)
+        alone = len(kernel.launchers) == 1 and type(kernel).run is run  # tuned, and by nobody's subclass
+        if alone and not any(counting.kernel is kernel for counting in recorder.counting):
+            recorder.counting.append(Counting(recorder, kernel, plain, args, entry))
         return made
 
     return run

@@ -52,12 +52,11 @@ class Entry:
 class Generated(Entry):
     """A launch of a kernel that Inductor generated: a call and a grid for each configuration; `grid` is its sizes."""
 
-    __slots__ = ("calls", "first")
+    __slots__ = ("calls",)
 
-    def __init__(self, kernel: Any, calls: Sequence[tuple[Call, Size]], first: int) -> None:
-        """`first` is the place of the first size where all sizes come last, as Inductor has them."""
+    def __init__(self, kernel: Any, calls: Sequence[tuple[Call, Size]]) -> None:
         super().__init__(calls[0][0], kernel)
-        self.calls, self.first = calls, first
+        self.calls = calls
 
     def entries(self) -> Iterator[Entry]:
         """Yield what would have counted each configuration."""
@@ -76,13 +75,27 @@ class Recorder:
         """`target` is what the program is told of or runs on; `ran` says which."""
         self.target, self.ran, self.program = target, ran, program
         self._before = dict(os.environ)
-        self.test = ""  # the test that runs, where a pytest plugin says so
+        self._test = ""
         self.entries: dict[int, Entry] = {}  # by the compiled kernel
         self.generated: dict[int, dict[Size, Generated]] = {}  # by Inductor's kernel and the sizes that it is given
+        self.counting: list[inductor.Counting] = []  # what counts launches of those kernels
         self.failed: dict[str, Call] = {}
         self._written: dict[int, dict[str, Any]] = {}  # by the compiled kernel: the options of its first launch
         self._here = threading.local()  # what is being specialised, and the configuration that is being tried
         self._exit = contextlib.ExitStack()
+
+    @property
+    def test(self) -> str:
+        """The test that runs, where a pytest plugin says so."""
+        return self._test
+
+    @test.setter
+    def test(self, name: str) -> None:
+        """Count what was launched until now as the last test's, so that a launch has no test to look at."""
+        self._settle()
+        self._test = name
+        for entry in self._all():
+            entry.test = name
 
     def start(self) -> None:
         """Begin to record."""
@@ -95,6 +108,7 @@ class Recorder:
 
     def recording(self) -> Recording:
         """Return what was recorded so far."""
+        self._settle()
         generated = (e for sizes in self.generated.values() for some in sizes.values() for e in some.entries())
         tests: dict[str, int] = {}
         made = [_counted(e, tests) for e in (*self.entries.values(), *generated)]
@@ -104,6 +118,16 @@ class Recorder:
         return Recording(
             self.target, self.ran, self.program, describing.versions(), paths, variables, tuple(tests), calls
         )
+
+    def _settle(self) -> None:
+        for counting in self.counting:
+            counting.settle()
+        for entry in self._all():
+            entry.close()
+
+    def _all(self) -> Iterator[Entry]:
+        yield from self.entries.values()
+        yield from (entry for sizes in self.generated.values() for entry in sizes.values())
 
     # ------------------------------------------------------------------------------------------ what is wrapped
 
@@ -136,11 +160,10 @@ class Recorder:
         runtime, known, note = knobs.runtime, self.entries.get, self._note
         chain = runtime.launch_enter_hook
         hooked = getattr(chain, "calls", None)
-        recorder = self
 
         def launch_metadata(compiled: Any, grid: Any, stream: Any, *args: Any) -> Any:
             entry = known(id(compiled))
-            if entry is not None and entry.grid == grid and entry.test is recorder.test:
+            if entry is not None and entry.grid == grid:
                 entry.times += 1
             else:
                 note(entry, compiled, grid, args)
@@ -239,7 +262,7 @@ class Recorder:
         """Count a launch of a kernel that Inductor generated; return what counts the next one like it."""
         known, sizes = self.generated.setdefault(id(kernel), {}), tuple(a for a in args if type(a) is int)
         if sizes not in known:
-            known[sizes] = Generated(kernel, list(inductor.calls(kernel, args)), len(args) - len(sizes))
+            known[sizes] = Generated(kernel, list(inductor.calls(kernel, args)))
         known[sizes].change(sizes, self.test)
         return known[sizes]
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -15,6 +15,7 @@ import triton.language as tl
 
 from portability.commands.record import command_of
 from portability.record.arguments import UnknownArgumentError, decode, encode
+from portability.record.counting import Counting
 from portability.record.model import Call, Grid, Recording, RecordingError, merge, read, write
 from portability.record.session import Session
 from tests.engine import recorded_kernels as kernels
@@ -373,3 +374,65 @@ def test_kernels_that_torch_compile_generates_are_recorded(tmp_path: Path) -> No
     launches = read(tmp_path / "l.json").launches
     assert launches
     assert all(c.origin == "inductor" and c.kernel in c.source for c in launches)
+
+
+# ------------------------------------------------------------------------------------- launched by Inductor, counted
+
+
+class Generated:
+    """What the recorder keeps of a size."""
+
+    def __init__(self) -> None:
+        self.times = 1
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+class Notes:
+    """A recorder that keeps what is noted."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[Any, ...], Generated] = {}
+
+    def note_generated(self, kernel: Any, args: tuple[Any, ...]) -> Generated:
+        """Count one."""
+        return self.entries.setdefault(args[1:], Generated())
+
+
+class Kernel:
+    """As Inductor launches one: by its only launcher, or by a cached one."""
+
+    def __init__(self, fast: bool) -> None:
+        self.launched: list[tuple[Any, ...]] = []
+        self.launchers = [self._launcher()]
+        if fast:
+            self._cached_launcher = self.launchers[0]
+
+    def _launcher(self) -> Any:
+        def launcher(x: Any, n: int, *, stream: int) -> str:
+            self.launched.append((x, n, stream))
+            return "launched"
+
+        launcher.config = "its configuration"  # type: ignore[attr-defined]
+        return launcher
+
+    def run(self, *args: Any, stream: int) -> Any:
+        """Launch."""
+        return getattr(self, "_cached_launcher", self.launchers[0])(*args, stream=stream)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_launches_of_generated_kernels_are_counted_by_their_sizes(fast: bool) -> None:
+    """They happen as ever, and the kernel is left as it was."""
+    kernel, notes = Kernel(fast), Notes()
+    before = dict(vars(kernel))
+    entry = notes.note_generated(kernel, ("x", 64))
+    counting = Counting(cast(Any, notes), kernel, Kernel.run, ("x", 64), cast(Any, entry))
+    assert [kernel.run("x", n, stream=7) for n in (64, 64, 32, 32, 32)] == ["launched"] * 5
+    counting.settle()
+    assert {sizes: e.times for sizes, e in notes.entries.items()} == {(64,): 3, (32,): 3}
+    assert kernel.launched == [("x", n, 7) for n in (64, 64, 32, 32, 32)]
+    assert counting.counted.config == "its configuration"  # type: ignore[attr-defined]
+    counting.detach()
+    assert vars(kernel) == before
