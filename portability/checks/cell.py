@@ -51,7 +51,9 @@ def check(request: Mapping[str, Any]) -> dict[str, Any]:
         adapter = backends.discover(tuple(request.get("backends", ())))[target.backend]
         answer = _Check(loose, adapter, target, Path(request["root"])).answer()
     except UnreadableError as error:
-        answer = Answer(target.evidence, Outcome.HARNESS_ERROR, broken=str(error))
+        file, _, number = error.line.rpartition(":")
+        line = f"{relative(file, Path(request['root']))}:{number}" if number else ""
+        answer = Answer(target.evidence, Outcome.HARNESS_ERROR, broken=str(error), broken_line=line)
     made: dict[str, Any] = to_json(replace(answer, seconds=round(time.perf_counter() - started, 3)))
     return made
 

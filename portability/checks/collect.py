@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,10 +26,11 @@ CODES: Sequence[tuple[str, str]] = [
     (r"Input shapes should have M >=", "dot-minimum"),
     (r"input_precision must be one of", "dot-precision-name"),
     (r"type fp8\w+ not supported in this architecture|doesn't provide conversion for this type", "float8-type"),
-    (r"libdevice' has no attribute", "libdevice-gap"),
+    (r"libdevice' has no attribute|conversion of CUDA \w+ device function", "libdevice-gap"),
     (r"must be a power of 2", "not-a-power-of-two"),
     (r"[Ii]nline assembly|register for constraint|assembler rejected", "inline-assembly"),
 ]
+LIBRARY_FUNCTION = re.compile(r"CUDA __nv_(\w+) device function")  # that another vendor's library has not
 SEEN = {
     Evidence.RAN: Seen.RAN, Evidence.EMULATED: Seen.EMULATED, Evidence.INTERPRETED: Seen.INTERPRETED,
     Evidence.COMPILED: Seen.COMPILED, Evidence.LOWERED: Seen.LOWERED,
@@ -100,6 +103,8 @@ class Collector:
             return problem.line
         if launch is not None and code_of(problem) == "inline-assembly":
             called = inline_assembly_line(launch, lambda file: relative(file, self.root)) or called
+        if launch is not None and (m := LIBRARY_FUNCTION.search(problem.message)):
+            called = _call_of(m[1], launch) or called
         if launch is not None:
             return called or f"{launch.file}:{definition(launch)}"
         if problem.outcome in VALUES and launches:
@@ -127,6 +132,18 @@ def code_of(problem: Problem) -> str:
         if re.search(pattern, problem.message):
             return code
     return problem.outcome.value.replace("_", "-")
+
+
+def _call_of(function: str, launch: Launch) -> str:
+    """Return the line of a kernel that calls a library's function; `sinf` is called as `sin`."""
+    kernel = getattr(launch.function, "fn", None)
+    if kernel is None:
+        return ""
+    lines, first = inspect.getsourcelines(kernel)
+    calls = [n for n in ast.walk(ast.parse(textwrap.dedent("".join(lines)))) if isinstance(n, ast.Call)]
+    named = [(n.lineno, n.func.attr) for n in calls if isinstance(n.func, ast.Attribute)]
+    likely = [line for line, name in named if function in (name, f"{name}f")]
+    return f"{launch.file}:{first + likely[0] - 1}" if likely else ""
 
 
 def definition(launch: Launch) -> int:

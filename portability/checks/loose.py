@@ -17,6 +17,7 @@ import importlib.util
 import random
 import re
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +33,9 @@ SEED = 0
 
 
 class UnreadableError(ValueError):
-    """A file cannot be checked; the message says why."""
+    """A file cannot be checked; the message says why, and `line` where, if that is known."""
+
+    line = ""
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,12 @@ def tensors_of(made: Any) -> tuple[torch.Tensor, ...]:
     raise TypeError(f"tensors are needed, not {type(made).__name__}")
 
 
+def line_in(error: BaseException, path: Path) -> str:
+    """Return the innermost line of the file in a traceback, "" where there is none."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == path]
+    return f"{path}:{frames[-1].lineno}" if frames else ""
+
+
 def _imported(path: Path) -> ModuleType:
     """Import by path: as part of its package where it lies in one, else under its own name."""
     if not path.is_file():
@@ -138,7 +147,9 @@ def _imported(path: Path) -> ModuleType:
     except BaseException as error:  # a module may raise anything while it is imported, SystemExit too
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise UnreadableError(f"it cannot be imported: {type(error).__name__}: {error}") from error
+        unreadable = UnreadableError(f"it cannot be imported: {type(error).__name__}: {error}")
+        unreadable.line = line_in(error, path)
+        raise unreadable from error
     finally:
         sys.path.remove(str(root))
     return module

@@ -112,6 +112,7 @@ class Answer:
     made: tuple[Made, ...] = ()
     detail: str = ""
     broken: str = ""  # the file itself is at fault: it cannot be imported, or its reference raises
+    broken_line: str = ""
     seconds: float = 0.0
     launches: int = 0
 

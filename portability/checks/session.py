@@ -79,8 +79,11 @@ class Checker:
         for target in targets:
             say(f"{shown}: {target.id}")
             answer = answers[_label(target)] = self._ask(path, target)
-            if answer.broken:
+            if answer.broken and target.environment == DEFAULT_ENVIRONMENT:
                 return FileReport(shown, unreadable=answer.broken)
+        if answers and all(a.broken for a in answers.values()):
+            return FileReport(shown, unreadable=next(a.broken for a in answers.values()))
+        answers = {t: _not_imported(t, a) if a.broken else a for t, a in answers.items()}
         made = {t: a.made for t, a in answers.items() if a.made}
         interpreted = any(a.evidence is Evidence.INTERPRETED and a.launches for a in answers.values())
         faults = [f for a in answers.values() for f in a.faults]
@@ -179,6 +182,14 @@ def _lost(target: Target, outcome: Outcome, error: Exception, line: str = "") ->
     everywhere = target.evidence is Evidence.INTERPRETED and outcome is Outcome.TIMEOUT
     fault = Fault(code, str(error), seen, line, (_label(target),), outcome, everywhere)
     return Answer(target.evidence, outcome, (fault,), detail=str(error).split("\n")[0])
+
+
+def _not_imported(target: str, answer: Answer) -> Answer:
+    """What can be read elsewhere and not in a target's own environment is a finding of that target."""
+    outcome = Outcome.LAUNCH_ERROR
+    message = f"in this target's environment {answer.broken}"
+    fault = Fault("not-imported", message, Seen.COMPILED, answer.broken_line, (target,), outcome)
+    return Answer(answer.evidence, outcome, (fault,), detail=answer.broken.split("\n")[0])
 
 
 def _target_report(target: Target, answer: Answer) -> TargetReport:

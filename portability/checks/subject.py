@@ -15,16 +15,14 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from portability.checks.loose import Loose, Spec, UnreadableError, tensors_of
+from portability.checks.loose import Loose, Spec, UnreadableError, line_in, tensors_of
 from portability.checks.visibility import Visibility
 from portability.kernel import KernelCase, Sample
 
@@ -78,7 +76,7 @@ class Subject:
             with _Dtypes(self._dtypes):
                 made = self._run(self.device)
         except Exception as error:
-            self.line = _line_in(error, self.loose.path)
+            self.line = line_in(error, self.loose.path)
             raise
         finally:
             if self.data is not None:
@@ -262,9 +260,3 @@ def _addresses(tensor: torch.Tensor) -> Any:
         steps = np.arange(n) * stride * tensor.element_size()
         at += steps.reshape([-1 if a == axis else 1 for a in range(tensor.ndim)])
     return at.astype(np.uint64)
-
-
-def _line_in(error: BaseException, path: Path) -> str:
-    """Return the innermost line of the file in a traceback."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == path]
-    return f"{path}:{frames[-1].lineno}" if frames else ""

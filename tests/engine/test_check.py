@@ -14,12 +14,12 @@ from portability.checks import differences
 from portability.checks.assembly import read
 from portability.checks.collect import code_of
 from portability.checks.loose import UnreadableError, load, tensors_of
-from portability.checks.model import Atomic, Fault, FileReport, Made, Product, Report, Seen, TargetReport
+from portability.checks.model import Answer, Atomic, Fault, FileReport, Made, Product, Report, Seen, TargetReport
 from portability.checks.rendering import grouped, render
 from portability.checks.session import Checker, Request, check_files
 from portability.checks.subject import argument
 from portability.matrix import MatrixError
-from portability.model import Evidence, Outcome
+from portability.model import Evidence, Outcome, Target
 
 pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 
@@ -295,6 +295,38 @@ def test_a_hang_names_its_line(reports: dict[str, FileReport]) -> None:
 
 def test_a_reference_of_another_count_makes_the_file_unreadable(reports: dict[str, FileReport]) -> None:
     assert "2 tensors, its reference 1" in reports["two"].unreadable
+
+
+class Elsewhere(Checker):
+    """A checker with a target whose environment lacks what the file imports."""
+
+    targets = (
+        Target("cuda:86", "cuda", evidence=Evidence.COMPILED),
+        Target("npu:Ascend910B3", "ascend", environment="ascend", evidence=Evidence.LOWERED),
+    )  # type: ignore[assignment]
+    lacking = ("ascend",)
+
+    def _ask(self, path: Path, target: Target) -> Answer:
+        if target.environment not in self.lacking:
+            return Answer(target.evidence, Outcome.PASS)
+        broken = "it cannot be imported: ModuleNotFoundError: cuda"
+        return Answer(target.evidence, Outcome.HARNESS_ERROR, broken=broken, broken_line="a.py:2")
+
+
+def test_what_one_environment_cannot_import_is_a_finding_there(tmp_path: Path) -> None:
+    """The report of every other target stands; what the default environment cannot import is no file to check."""
+    file = tmp_path / "a.py"
+    file.write_text("import torch\nimport cuda\n")
+    checker = Elsewhere(Request(rules=False), tmp_path, tmp_path)
+    try:
+        report = checker.check(file)
+        (fault,) = report.faults
+        assert (fault.code, fault.line, fault.targets) == ("not-imported", "a.py:2", ("npu:Ascend910B3",))
+        assert [t.outcome for t in report.targets] == [Outcome.PASS, Outcome.LAUNCH_ERROR]
+        checker.lacking = ("default",)
+        assert "cannot be imported" in checker.check(file).unreadable
+    finally:
+        checker.close()
 
 
 def test_values_are_not_judged_without_a_reference(reports: dict[str, FileReport]) -> None:
