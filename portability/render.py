@@ -16,6 +16,7 @@ from portability.text import (
     aligned,
     clean,
     clip,
+    clip_apart,
     escape,
     render_sections,
     rows_markdown,
@@ -59,7 +60,8 @@ def _grid_text(grid: Grid, width: int) -> Iterator[str]:
         yield "  nothing here: no such cell was run"
         return
     room = max(12, min(30, (width - 24) // len(grid.by) - 2))
-    names = [[clip(n, room) for n in row.names] for row in grid.rows]
+    columns = [clip_apart(of, room) for of in zip(*(row.names for row in grid.rows), strict=True)]
+    names = [list(of) for of in zip(*columns, strict=True)]
     squares = [[_square_lines(s, grid.view) for s in row.squares] for row in grid.rows]
     if grid.view is not View.KERNELS:
         names.append(["all", *[""] * (len(grid.by) - 1)])

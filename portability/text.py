@@ -31,6 +31,19 @@ def clip(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def clip_apart(texts: Sequence[str], most: int) -> list[str]:
+    """Return texts cleaned and at most so long, where that tells them apart: in the middle those that begin alike."""
+    cleaned = [clean(t) for t in texts]
+    ends = (most - 1) // 2
+    made = [clip(t, most) for t in cleaned]
+    for shorter in (lambda t: f"{t[: most - 1 - ends]}…{t[-ends:]}", lambda t: t):
+        alike: dict[str, set[str]] = {}
+        for text, short in zip(cleaned, made, strict=True):
+            alike.setdefault(short, set()).add(text)
+        made = [shorter(t) if len(alike[short]) > 1 else short for t, short in zip(cleaned, made, strict=True)]
+    return made
+
+
 def escape(text: str) -> str:
     """Return foreign text as Markdown that shows it and does nothing: no markup, no HTML, no link, nobody notified."""
     text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

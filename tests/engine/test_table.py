@@ -29,7 +29,7 @@ from portability.render import FORMS, render
 from portability.report import build
 from portability.results import Provenance, Selection, header_line, observation_line
 from portability.table import PACKAGE, Square, Table, TableError, View, grid
-from portability.text import clean, escape
+from portability.text import clean, clip_apart, escape
 from portability.times import duration, figures
 from tests.engine.drawn import given, st
 from tests.engine.fake_runs import CASES, TARGETS, cell, header, merged, rule, run, seen, timing
@@ -303,6 +303,19 @@ def test_a_terminal_of_100_columns_is_kept_to() -> None:
         text = render(build(merged(*cells, of=made), by=by))
         assert max(map(len, text.splitlines())) <= 100
         assert all(t.id in text for t in targets)
+
+
+def test_names_that_begin_alike_are_cut_where_they_differ() -> None:
+    """Else two rows of a table read alike."""
+    names = [
+        "attention_forward_causal_kernel",
+        "attention_forward_causal_varlen",
+        "add",
+        "attention_forward_causal_kernel",
+    ]
+    short = clip_apart(names, 20)
+    assert short == ["attention_…al_kernel", "attention_…al_varlen", "add", "attention_…al_kernel"]
+    assert clip_apart(["a" * 30 + "b" + "a" * 30, "a" * 61], 20) == ["a" * 30 + "b" + "a" * 30, "a" * 61]
 
 
 def test_long_sections_are_cut_and_say_where_the_rest_is() -> None:
