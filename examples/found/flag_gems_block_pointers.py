@@ -2,7 +2,7 @@
 
 `flag_gems.utils.codegen_config_utils` sets `prefer_block_pointer=True` for NVIDIA and AMD, so what
 `pointwise_dynamic` writes for `abs` and every other operator loads through `tl.make_block_ptr`, as here. Up to
-Triton 3.8 it works. Needs Triton and no GPU: it is compiled for sm_90.
+Triton 3.8 this compiles. Needs Triton and no GPU: it is compiled for sm_90.
 """
 
 import triton
