@@ -116,10 +116,8 @@ def _front_end(error: BaseException) -> str:
     while hasattr(innermost.__cause__, "error_message"):
         innermost = innermost.__cause__
     said = str(innermost.error_message or innermost.__cause__ or "").strip()
-    if isinstance(
-        innermost.__cause__, KeyError
-    ):  # the key alone says nothing: a libdevice function without these types
-        said = f"KeyError: {said}"
+    if isinstance(innermost.__cause__, KeyError):  # of a table of overloads, as a libdevice function has
+        said = f"KeyError: {said}: no overload takes these types"
     shown = str(error).removesuffix(str(error.error_message or "")).strip()
     return f"{said}\n{shown}" if said else ""
 

@@ -51,6 +51,9 @@ class Region:
         return f"element {index} of {self.name}"
 
 
+NOWHERE = "in no tensor that could be found"  # where the address was made of a number, and of no argument
+
+
 @dataclass(frozen=True)
 class Stray:
     """Lanes of one access that lie outside what they may reach."""
@@ -68,7 +71,7 @@ class Stray:
         """Return what is wrong in words: how many lanes, which tensor, how far."""
         lanes = f"{self.lanes} of {self.of} lanes" if self.of > 1 else "the address"
         if self.region is None:
-            return f"{lanes} in no tensor that could be found (first at lane {self.first})"
+            return f"{lanes} {NOWHERE} (first at lane {self.first})"
         way = [
             f"up to {far} bytes ({-(-far // self.itemsize)} elements) {where}"
             for far, where in ((self.before, "before its start"), (self.past, "past its end"))

@@ -3,11 +3,13 @@
 A recording holds how tensors lie in memory and nothing of what is in them. So nothing is compared with a reference, and
 what is found is what does not depend on values: accesses out of bounds, values that nobody defined, and results that
 depend on the order of programs. Floating tensors are uniform in [0, 1), so that sums do not cancel; integer tensors are
-zero, since a kernel may take them for indices, and what a launch does only with others is not seen.
+zero, since a kernel may take them for indices, and what a launch does only with others is not seen. Programs that meet
+where all indices are zero may not where they differ: so a launch that fails by that is interpreted once more.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,16 +24,19 @@ from portability.record.model import Call
 ACCUMULATES = "bfloat16"
 
 
+OUTPUT = re.compile(r"\boutput (\d+)\b")
 Tensor = Callable[[Mapping[str, Any]], Any]  # makes an argument of a recorded tensor
 
 
 def case_of(
-    cell: Cell, call: Call, launch: Callable[[Tensor], None], against: Callable[[Tensor], None] | None = None
-) -> KernelCase:
+    cell: Cell, call: Call, launch: Callable[[Tensor], None], against: Callable[[Tensor], None] | None = None,
+    distinct: bool = False,
+) -> KernelCase:  # fmt: skip
     """Return a launch as a kernel case: its inputs are storages, which it may write, and its outputs are these again.
 
     `launch(tensor)` launches, with `tensor` to make an argument of a recorded tensor. Each execution is compared with
-    what `against` gives, a launch of the same kernel with other blocks; without it, with the first one.
+    what `against` gives, a launch of the same kernel with other blocks; without it, with the first one. Where integers
+    are `distinct`, they are 0, 1, 2, ….
     """
     given = [t for v in call.arguments.values() for t in tensors(v)]
     first: list[torch.Tensor] = []
@@ -58,12 +63,27 @@ def case_of(
     return KernelCase(
         name=cell.kernel, operator=operator, reference=itself, terms=magnitudes, dtypes=[cell.dtype],
         deterministic=False,
-        samples=[Sample(cell.sample, lambda draw: _drawn(draw, given))], accumulates=ACCUMULATES,
+        samples=[Sample(cell.sample, lambda draw: _drawn(draw, given, distinct))], accumulates=ACCUMULATES,
         mutates=tuple(range(len(storages(given)))),
     )  # fmt: skip
 
 
-def _drawn(draw: Draw, given: Sequence[Mapping[str, Any]]) -> tuple[torch.Tensor, ...]:
+def named(call: Call, detail: str) -> str:
+    """Return what was found with arguments' names: an output is a storage, and has a number alone."""
+    names: dict[int, str] = {}
+    for name, value in call.arguments.items():
+        for t in tensors(value):
+            names.setdefault(t.get("storage", -1), name)
+    known = [names[i] for i in sorted(names)]
+    return OUTPUT.sub(lambda m: known[int(m[1])] if int(m[1]) < len(known) else m[0], detail)
+
+
+def indexed(call: Call) -> bool:
+    """Return whether a launch is given tensors that may hold indices."""
+    return any("int" in t["dtype"] and t["shape"] for v in call.arguments.values() for t in tensors(v))
+
+
+def _drawn(draw: Draw, given: Sequence[Mapping[str, Any]], distinct: bool) -> tuple[torch.Tensor, ...]:
     """Return one flat tensor a storage, of the dtype of the first tensor in it."""
     made: dict[int, torch.Tensor] = {}
     for t in given:
@@ -71,9 +91,12 @@ def _drawn(draw: Draw, given: Sequence[Mapping[str, Any]]) -> tuple[torch.Tensor
             continue
         dtype = _stored(t["dtype"])
         count = t["bytes"] // dtype.itemsize
-        made[t["storage"]] = (
-            draw.uniform(count, dtype=dtype) if dtype.is_floating_point else torch.zeros(count, dtype=dtype)
-        )
+        if dtype.is_floating_point:
+            made[t["storage"]] = draw.uniform(count, dtype=dtype)
+        elif distinct and dtype is not torch.bool:
+            made[t["storage"]] = torch.arange(count).to(dtype)
+        else:
+            made[t["storage"]] = torch.zeros(count, dtype=dtype)
     return tuple(made[i] for i in sorted(made))
 
 

@@ -28,6 +28,7 @@ from portability.record.nowhere import adapter_of
 from portability.record.rebuild import NotRebuiltError, extend_paths, rebuild
 from portability.run import Options, run_cell
 
+MEETINGS = (Outcome.RACE, Outcome.NONDETERMINISTIC)  # of programs, at one element
 DROPPED = ("OutOfResources", "CompileTimeAssertionFailure", "PTXASError")  # what Triton's tuner takes for "slow"
 
 
@@ -73,14 +74,32 @@ class Replay:
         self._function: Any = None
         self._notes: list[Finding] = []
         self._lost = ""
+        self._distinct = False  # whether integers differ
 
     def observe(self, cell: Cell, options: Options) -> Observation:
         """Return what came of it. What cannot be had again or interpreted is unavailable: no fault of the kernel's."""
+        seen = self._observe(cell, options)
+        if not self.target.evidence.executes:
+            return seen
+        from portability.interpret.memory import NOWHERE
+        from portability.record.interpreted import indexed, named
+
+        seen = replace(seen, detail=named(self.calls[0], seen.detail))
+        if NOWHERE in seen.detail and indexed(self.calls[0]):
+            return _unavailable(
+                seen, "not interpreted: it takes addresses out of a tensor, whose values were not recorded"
+            )
+        if seen.outcome in MEETINGS and indexed(self.calls[0]):
+            self._distinct = True
+            return _met(seen, self._observe(cell, options))
+        return seen
+
+    def _observe(self, cell: Cell, options: Options) -> Observation:
         watched = Watched(self.adapter, self.opened)
         seen = run_cell(cell, self.case(cell), cast(Backend, watched), self.target, Blocks(), "", options)
         why = self._lost or (seen.detail if seen.outcome is Outcome.UNSUPPORTED else "")
         if why:
-            return replace(seen, evidence=Evidence.NONE, outcome=Outcome.UNAVAILABLE, stage="open", detail=why)
+            return _unavailable(seen, why)
         return self._placed(replace(seen, warnings=(*seen.warnings, *self._notes)), Path(options.root))
 
     def _placed(self, seen: Observation, root: Path) -> Observation:
@@ -101,7 +120,9 @@ class Replay:
 
             against = self.against
             other = None if against is None else lambda tensor: self._launch(against, tensor)
-            return case_of(cell, self.calls[0], lambda tensor: self._launch(self.calls[0], tensor), other)
+            return case_of(
+                cell, self.calls[0], lambda tensor: self._launch(self.calls[0], tensor), other, self._distinct
+            )
         return KernelCase(
             name=cell.kernel, operator=self._compile, reference=lambda: (), dtypes=[cell.dtype],
             samples=[Sample(cell.sample, lambda _: ())],
@@ -182,6 +203,20 @@ class Replay:
             adapter = adapter_of(self.told)
             with driven(adapter.gpu_target(self.told), adapter.limits_of(self.told)), pretend(adapter, self.told):
                 yield
+
+
+def _unavailable(seen: Observation, why: str) -> Observation:
+    return replace(seen, evidence=Evidence.NONE, outcome=Outcome.UNAVAILABLE, stage="open", detail=why)
+
+
+def _met(zero: Observation, distinct: Observation) -> Observation:
+    """Return what is to be said of programs that meet where integers are zero, by what they do where these differ."""
+    if distinct.outcome in MEETINGS:
+        return zero
+    if distinct.outcome is Outcome.PASS:
+        note = Finding("equal-indices", f"with integers that are all 0: {zero.detail.splitlines()[0]}", zero.line)
+        return replace(distinct, warnings=(*distinct.warnings, note))
+    return _unavailable(zero, "not interpreted: whether programs meet depends on integers, which were not recorded")
 
 
 def _split(function: Any, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:

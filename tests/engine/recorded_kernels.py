@@ -66,6 +66,20 @@ def gathered(x_ptr, index_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def scattered(x_ptr, index_ptr, y_ptr):
+    """y[index] = x."""
+    i = tl.program_id(0)
+    tl.store(y_ptr + tl.load(index_ptr + i), tl.load(x_ptr + i))
+
+
+@triton.jit
+def through_addresses(addresses_ptr, y_ptr):
+    """y is what lies at an address that is held in memory."""
+    address = tl.load(addresses_ptr).to(tl.pointer_type(tl.float32))
+    tl.store(y_ptr, tl.load(address))
+
+
+@triton.jit
 def added(x_ptr, y_ptr):
     """y = Σ x, in whichever order the programs come."""
     tl.atomic_add(y_ptr, tl.load(x_ptr + tl.program_id(0)))

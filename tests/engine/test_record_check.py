@@ -85,7 +85,8 @@ def test_a_compile_error_is_told_with_the_kernels_line() -> None:
 def test_a_missing_overload_is_told_as_one() -> None:
     """Triton's message is the types alone."""
     (launch,) = launches(lambda: kernels.half_tanh[(1,)](torch.empty(64, device="cuda", dtype=torch.float16), BLOCK=64))
-    assert observe(launch, "cuda:90").detail.startswith("CompilationError: KeyError: (triton.language.float16)")
+    said = "CompilationError: KeyError: (triton.language.float16): no overload takes these types"
+    assert observe(launch, "cuda:90").detail.startswith(said)
 
 
 def test_a_tuned_launch_works_where_one_configuration_does() -> None:
@@ -220,7 +221,25 @@ def test_an_order_that_rounds_is_told_from_one_that_decides(kernel: str, outcome
         getattr(kernels, kernel)[(64,)](x, y)
 
     (launch,) = launches(program)
-    assert observe(launch, "interpreter").outcome is outcome
+    seen = observe(launch, "interpreter")
+    assert seen.outcome is outcome
+    assert outcome is Outcome.PASS or "y_ptr" in seen.detail  # the argument is named, and no output of a launch
+
+
+def test_programs_that_meet_by_equal_indices_alone_are_no_race() -> None:
+    """Their values were not recorded: with 0, 1, 2, … each program has its own element."""
+    x, y, i = torch.ones(64), torch.zeros(64), torch.arange(64)
+    (launch,) = launches(lambda: kernels.scattered[(64,)](x, i, y))
+    seen = observe(launch, "interpreter")
+    assert seen.outcome is Outcome.PASS, seen.detail
+    assert "equal-indices" in {w.code for w in seen.warnings}
+
+
+def test_addresses_out_of_memory_cannot_be_interpreted() -> None:
+    """A table of pointers holds zeros here."""
+    (launch,) = launches(lambda: kernels.through_addresses[(1,)](torch.zeros(4, dtype=torch.int64), torch.ones(4)))
+    seen = observe(launch, "interpreter")
+    assert (seen.outcome, "takes addresses out of a tensor" in seen.detail) == (Outcome.UNAVAILABLE, True), seen.detail
 
 
 def test_what_is_too_large_is_not_interpreted() -> None:
