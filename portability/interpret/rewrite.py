@@ -102,7 +102,9 @@ class Rewriter(ast.NodeTransformer):
         node.test = _call("condition", node.test)
         watch = f"__watch_{node.lineno}_{node.col_offset}"
         turn = ast.Expr(ast.Call(ast.Attribute(ast.Name(watch, ast.Load()), "turn", ast.Load()), [], []))
-        node.body.insert(0, ast.copy_location(turn, node))
+        head = ast.copy_location(turn, node)
+        head.end_lineno = node.lineno  # else the call's line is the loop's last one
+        node.body.insert(0, head)
         item = ast.withitem(_call("watch"), ast.Name(watch, ast.Store()))
         return ast.copy_location(ast.With([item], [node]), node)
 

@@ -11,8 +11,8 @@ PASSES = ["cuda:90", "hip:gfx942"]
 @triton.jit
 def meet(count_ptr, out_ptr, N: tl.constexpr):
     tl.atomic_add(count_ptr, 1, sem="release")
-    while tl.atomic_add(count_ptr, 0, sem="acquire") < N:  # here: TP208
-        pass  # here: timeout
+    while tl.atomic_add(count_ptr, 0, sem="acquire") < N:  # here: TP208, timeout
+        pass
     tl.store(out_ptr + tl.program_id(0), tl.atomic_add(count_ptr, 0))
 
 

@@ -10,8 +10,8 @@ PASSES = ["cuda:90"]
 
 @triton.jit
 def add_under_lock(x_ptr, lock_ptr, out_ptr):
-    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
-        pass  # here: timeout
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:  # here: timeout
+        pass
     tl.store(out_ptr, tl.load(out_ptr) + tl.load(x_ptr + tl.program_id(0)))
 
 

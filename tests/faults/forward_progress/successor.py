@@ -14,8 +14,8 @@ def running_sum(x_ptr, total_ptr, flag_ptr, out_ptr, BLOCK: tl.constexpr):
     mine = tl.sum(tl.load(x_ptr + program * BLOCK + tl.arange(0, BLOCK)), 0)
     after = 0.0
     if program + 1 < tl.num_programs(0):
-        while tl.atomic_add(flag_ptr + program + 1, 0, sem="acquire") == 0:
-            pass  # here: timeout
+        while tl.atomic_add(flag_ptr + program + 1, 0, sem="acquire") == 0:  # here: timeout
+            pass
         after = tl.atomic_add(total_ptr + program + 1, 0.0)
     tl.atomic_add(total_ptr + program, after + mine)
     tl.atomic_xchg(flag_ptr + program, 1, sem="release")
