@@ -26,7 +26,8 @@ CODES: Sequence[tuple[str, str]] = [
     (r"Input shapes should have M >=", "dot-minimum"),
     (r"input_precision must be one of", "dot-precision-name"),
     (r"type fp8\w+ not supported in this architecture|doesn't provide conversion for this type", "float8-type"),
-    (r"libdevice' has no attribute|cannot convert None[\s\S]*\blibdevice\.|conversion of CUDA \w+ device function", "libdevice-gap"),
+    (r"libdevice' has no attribute|cannot convert None[\s\S]*\blibdevice\.", "libdevice-gap"),
+    (r"conversion of CUDA \w+ device function", "libdevice-gap"),
     (r"must be a power of 2", "not-a-power-of-two"),
     (r"[Ii]nline assembly|register for constraint|assembler rejected", "inline-assembly"),
 ]
