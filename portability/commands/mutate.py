@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument(
-        "kernels", nargs="*", metavar="KERNEL", help="kernel cases (default: all; a pattern may hold *)"
+        "kernels",
+        nargs="*",
+        metavar="KERNEL",
+        help="kernel cases: mutants of what they run, tried on every case that runs it (default: all; may hold *)",
     )
     parser.add_argument(
         "--kind", action="append", default=[], metavar="K", help="only this kind of mistake (repeatable)"
@@ -66,12 +69,15 @@ def main(args: argparse.Namespace) -> int:
     path = args.matrix or find_matrix(Path.cwd())
     matrix = read_matrix(path) if path else Matrix()
     found = discover(matrix.kernels)
-    cases = [c for c in found.cases.values() if not c.group and _named(args.kernels, c.name)]
+    cases = [c for c in found.cases.values() if not c.group]
+    asked = {c.name for c in cases if _named(args.kernels, c.name)}
     exported = {m.__file__: n for n, m in list(sys.modules.items()) if getattr(m, "__file__", None)}
     modules = {c.name: exported[found.files[c.name]] for c in cases}
-    if not cases:
-        raise ValueError(f"no kernel case is named {' or '.join(args.kernels)}; there are {', '.join(found.cases)}")
-    tasks = [t for t in _tasks(cases, modules) if _named(args.kind, t.mutant.kind)]
+    if not asked:
+        raise ValueError(
+            f"no kernel case is named {' or '.join(args.kernels)}; there are {', '.join(c.name for c in cases)}"
+        )
+    tasks = [t for t in _tasks(cases, modules, asked) if _named(args.kind, t.mutant.kind)]
     if args.list:
         print("\n".join(t.mutant.name for t in tasks))
         return 0
@@ -99,14 +105,18 @@ def _named(patterns: Sequence[str], name: str) -> bool:
     return not patterns or any(fnmatchcase(name, p) for p in patterns)
 
 
-def _tasks(cases: Sequence[KernelCase], modules: Mapping[str, str]) -> Iterator[Task]:
-    """Every mutant of what the cases run; a case of the mutant's own file is asked before others."""
+def _tasks(cases: Sequence[KernelCase], modules: Mapping[str, str], asked: set[str]) -> Iterator[Task]:
+    """Every mutant of what the cases in `asked` run, to be tried on each case that runs it, those of its file first."""
     from portability.mutation.edits import mutants_of
     from portability.mutation.reach import reach
     from portability.mutation.trial import Task
 
     for path, reached in sorted(reach(cases).items()):
-        for mutant in mutants_of(path, list(reached.kernels), list(reached.operators)):
+        kernels, operators = (
+            [name for name, names in table.items() if asked & set(names)]
+            for table in (reached.kernels, reached.operators)
+        )
+        for mutant in mutants_of(path, kernels, operators):
             names = sorted(dict.fromkeys(reached.cases(mutant.function)), key=lambda n: modules[n] != reached.module)
             yield Task(mutant, reached.module, {n: modules[n] for n in names})
 

@@ -122,6 +122,20 @@ def test_equal_places_are_numbered(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------- reach
 
 
+def test_mutants_of_one_case_are_tried_on_every_case_that_runs_them() -> None:
+    """A kernel that two cases share is not judged by one of them alone."""
+    from portability.commands.mutate import _tasks
+    from portability.kernels.layer_norm import CASE as NORM
+    from portability.kernels.layer_norm_linear_gelu import CASES
+
+    cases = [NORM, *CASES]
+    modules = {c.name: c.operator.__module__ for c in cases}
+    tasks = [t for t in _tasks(cases, modules, {CASES[1].name}) if t.mutant.function == "long_layer_norm_kernel"]
+    assert tasks
+    assert {next(iter(t.cases)) for t in tasks} == {"layer_norm"}
+    assert all(CASES[1].name in t.cases for t in tasks)
+
+
 def test_a_cell_that_does_not_run_the_function_is_passed_over(tmp_path: Path) -> None:
     """Softmax has a kernel for rows that fit a block and one for longer ones: short rows tell nothing of that."""
     import portability.kernels.softmax as original
