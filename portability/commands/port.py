@@ -2,9 +2,10 @@
 
 KERNEL is a case's name, a file of kernel cases (of any project; the nearest matrix.toml above it is read), FILE.py:NAME
 for one of them, a file that launches kernels itself, as `portability check` takes it, or FILE.json, launches that
-`portability record` recorded. In four steps: the environment; what compiles with the source's blocks, and what does
-not, and why; operations and layouts that are special to the source, and what will differ without a word; and the blocks
-that fit, searched by compiling (by time where the hardware is) and checked on the interpreter.
+`portability record` recorded (FILE.json:NAME for those of one kernel; a pattern may hold *). In four steps: the
+environment; what compiles with the source's blocks, and what does not, and why; operations and layouts that are special
+to the source, and what will differ without a word; and the blocks that fit, searched by compiling (by time where the
+hardware is) and checked on the interpreter.
 
 Exit code 0 where it moves as it is, 1 where it needs blocks or changes, 2 where nothing can be told here.
 """
@@ -12,6 +13,7 @@ Exit code 0 where it moves as it is, 1 where it needs blocks or changes, 2 where
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
     from portability.porting.session import Request
 
 FORMATS = ("text", "markdown", "json")
+RECORDED = re.compile(r"(.+\.json(?:\.gz)?)(?::(.+))?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("kernel", metavar="KERNEL", help="a name, FILE.py, FILE.py:NAME, or FILE.json")
+    parser.add_argument("kernel", metavar="KERNEL", help="a name, FILE.py, or FILE.json; FILE:NAME for one of it")
     parser.add_argument("--from", dest="source", required=True, metavar="T", help="the target that it is written for")
     parser.add_argument("--to", dest="destination", required=True, metavar="T", help="the target that it shall run on")
     parser.add_argument("--dtype", action="append", default=[], metavar="D", help="only this dtype (repeatable)")
@@ -65,8 +68,8 @@ def _reports(args: argparse.Namespace, request: Request) -> Sequence[Report]:
     from portability.porting.verdict import write
 
     say = _progress if sys.stderr.isatty() else lambda _: None
-    if args.kernel.endswith(".json"):
-        return _recorded(args, request)
+    if found := RECORDED.fullmatch(args.kernel):
+        return _recorded(args, request, Path(found[1]), (found[2],) if found[2] else ())
     subject = find(args.kernel, args.matrix, Path.cwd())
     with temporary_folder() as temporary, in_folder(subject.root):
         if subject.loose:
@@ -81,7 +84,7 @@ def _reports(args: argparse.Namespace, request: Request) -> Sequence[Report]:
             harness.close()
 
 
-def _recorded(args: argparse.Namespace, request: Request) -> Sequence[Report]:
+def _recorded(args: argparse.Namespace, request: Request, file: Path, kernels: tuple[str, ...]) -> Sequence[Report]:
     from portability.matrix import Matrix, read_matrix
     from portability.plugin import find_matrix
     from portability.pool import temporary_folder
@@ -92,7 +95,8 @@ def _recorded(args: argparse.Namespace, request: Request) -> Sequence[Report]:
     path = args.matrix or find_matrix(Path.cwd())
     say = _progress if sys.stderr.isatty() else lambda _: None
     with temporary_folder() as temporary:
-        return port_recording(Path(args.kernel), request, read_matrix(path) if path else Matrix(), temporary, say)
+        matrix = read_matrix(path) if path else Matrix()
+        return port_recording(file, request, matrix, temporary, say, kernels)
 
 
 def _progress(words: str) -> None:

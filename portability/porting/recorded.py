@@ -38,21 +38,27 @@ INTERPRETED = 3  # of the blocks that fit, how many are interpreted until one is
 
 
 def port_recording(
-    path: Path, request: Request, matrix: Matrix, folder: Path, say: Callable[[str], None]
-) -> list[Report]:
-    """Return a report for each kernel. Raises `ValueError` for no recording, or for a target that is none."""
+    path: Path, request: Request, matrix: Matrix, folder: Path, say: Callable[[str], None],
+    patterns: tuple[str, ...] = (),
+) -> list[Report]:  # fmt: skip
+    """Return a report for each kernel, or for those of the patterns.
+
+    Raises `ValueError` for no recording, for a target that is none, and for a pattern that no kernel has.
+    """
     recording = read(path)
     if request.source == request.destination:
         raise MatrixError(f"--from and --to are both {request.source!r}: nothing is moved")
     both = (request.source, request.destination)
-    run = check([recording], Check(targets=both), folder / "recorded.jsonl", matrix, say)
+    run = check([recording], Check(targets=both, kernels=patterns), folder / "recorded.jsonl", matrix, say)
     targets = {t.id: t for t in run.header.targets}
     adapters = discover(matrix.backends)
     ends = [End(targets[t], adapters[targets[t].backend], facts_of(adapters[targets[t].backend], t)) for t in both]
     seen = {(o.cell.kernel, o.cell.sample, o.cell.target): o for o in run.observations}
     kernels: dict[str, list[Launched]] = {}
+    tried = {o.cell.kernel for o in run.observations}
     for launch in launched(recording):
-        kernels.setdefault(launch.name, []).append(launch)
+        if launch.name in tried:
+            kernels.setdefault(launch.name, []).append(launch)
     harness = Harness(matrix, folder, Path.cwd(), {})
     try:
         learn(harness, both)
