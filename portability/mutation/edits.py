@@ -62,11 +62,11 @@ class Mutant:
 
     @cached_property
     def digest(self) -> str:
-        """Name the mutant by its code: the file's kernels and the changed function, whatever else is in the file."""
-        code = [
-            ast.unparse(n) for n in ast.parse(self.source).body
-            if isinstance(n, ast.FunctionDef) and (n.name == self.function or is_jitted(n))
-        ]  # fmt: skip
+        """Name the mutant by its code: the changed function and the kernels of its file that it calls or that call it.
+
+        Whatever else is in the file may change, other kernels too, and a verdict stands.
+        """
+        code = _connected(ast.parse(self.source), self.function)
         return hashlib.sha256("\n".join([self.file.name, self.function, *code]).encode()).hexdigest()[:24]
 
     @property
@@ -94,6 +94,21 @@ def mutants_of(path: Path, functions: Sequence[str], operators: Sequence[str] = 
             for edit in make(function):
                 found.append(_mutant(path, tree, edit, found))
     return found
+
+
+def _connected(tree: ast.Module, function: str) -> list[str]:
+    """Return the code of a function and, if it is jitted, of all that is joined to it by calls, either way."""
+    functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+    jitted = {name: node for name, node in functions.items() if is_jitted(node)}
+    named = {name: {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} for name, node in jitted.items()}
+    found, waiting = set[str](), [function]
+    while waiting:
+        here = waiting.pop()
+        if here in found:
+            continue
+        found.add(here)
+        waiting += [name for name in jitted if here in jitted and (name in named[here] or here in named[name])]
+    return [ast.unparse(node) for name, node in functions.items() if name in found]
 
 
 def reached(path: Path, function: str) -> str:

@@ -284,15 +284,18 @@ def test_the_page_is_what_the_kept_verdicts_make() -> None:
 
 
 def test_a_sample_more_leaves_a_verdict_standing(tmp_path: Path) -> None:
-    """A mutant is known by the code of its kernels, not by what stands around it."""
+    """A mutant is known by the code of its kernels, not by what stands around it, other kernels among it."""
     one, other = tmp_path / "made.py", tmp_path / "more" / "made.py"
     other.parent.mkdir()
     one.write_text(SOURCE)
     other.write_text("SAMPLES = (1, 2)\n" + SOURCE)
+    third = tmp_path / "unused" / "made.py"
+    third.parent.mkdir()
+    third.write_text(SOURCE.replace("tl.store(x_ptr, tl.load(x_ptr))", "tl.store(x_ptr, 0)"))  # a kernel of its own
     changed = tmp_path / "changed" / "made.py"
     changed.parent.mkdir()
     changed.write_text(SOURCE.replace("tl.sum(total, 0)", "tl.max(total, 0)"))
-    digests = [[m.digest for m in mutants_of(p, ["kernel"])] for p in (one, other, changed)]
-    assert digests[0] == digests[1]
+    digests = [[m.digest for m in mutants_of(p, ["kernel"])] for p in (one, other, third, changed)]
+    assert digests[0] == digests[1] == digests[2]
     assert len(set(digests[0])) == len(digests[0])
-    assert not set(digests[0]) & set(digests[2])
+    assert not set(digests[0]) & set(digests[3])
