@@ -9,7 +9,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
+
+PLUGIN = "portability.plugin"  # as pyproject.toml has it among pytest's entry points
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +63,7 @@ def main(args: argparse.Namespace) -> int:
 def _options(args: argparse.Namespace, results: Path, matrix: Path) -> list[str]:
     made = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # this package is imported before pytest starts
     made += ["-q", "--no-header", "--tb=line", "-rN", f"--rootdir={matrix.resolve().parent}", "-p", "no:cacheprovider"]
+    made += _plugin()
     made += [f"-n{args.n}"] if args.n != "0" else []
     made += [f"--resume={results}"] if args.resume else [f"--results={results}"]
     for name in ("backend", "target", "dtype", "environment"):
@@ -68,3 +72,9 @@ def _options(args: argparse.Namespace, results: Path, matrix: Path) -> list[str]
     made += ["--full"] if args.full else []
     made += [f"--samples={args.samples}"] if args.samples else []
     return [*made, *(["--no-timing"] if args.no_timing else [])]
+
+
+def _plugin() -> list[str]:
+    """Name the plugin where pytest does not find it by itself: this package is on the path and not installed."""
+    found = any(e.value == PLUGIN for e in entry_points(group="pytest11"))
+    return [] if found and not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") else ["-p", PLUGIN]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from portability.commands import run
 from portability.matrix import MatrixError, parse_matrix
 from portability.skeletons.write import PACKAGE, plan
 
@@ -105,6 +106,12 @@ def test_a_matrix_toml_that_is_written_unusually_is_left_to_its_owner(tmp_path: 
     with pytest.raises((MatrixError, ValueError)):
         written("kernel", "axpy", tmp_path)
     assert (tmp_path / "matrix.toml").read_text() == 'matrix.kernels = ["one"]\n'
+
+
+def test_out_of_a_checkout_that_is_not_installed_pytest_is_told_of_the_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tutorial's commands need no more than this package on the path."""
+    monkeypatch.setattr(run, "entry_points", lambda **_: [])
+    assert run._plugin() == ["-p", "portability.plugin"]
 
 
 # ---------------------------------------------------------------------------------------------------- whole runs
