@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from portability.render import render
 from portability.results import Run
 from portability.table import Grid, Section, View
 
+NUMBER = re.compile(r"\d+")
 UNDECLARED = "? a package's kernel that fails, of which nothing is declared"
 SHOWN = ("Declared", "Summary", "Legend")  # sections of the table that say something here too
 
@@ -75,19 +77,24 @@ def _versions(recording: Recording) -> str:
 
 
 def _failing(observations: Sequence[Observation], tests: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """One line for what fails alike on several targets or launches."""
+    """One line for what fails alike on several targets or launches; numbers in the words may differ."""
     alike: dict[tuple[str, ...], list[Observation]] = {}
     for o in observations:
         if o.outcome not in (Outcome.PASS, Outcome.UNAVAILABLE):
-            first = o.detail.strip().split("\n", 1)[0]
-            alike.setdefault((o.cell.kernel, o.outcome.value, o.line, first), []).append(o)
-    for (kernel, outcome, line, first), some in sorted(alike.items(), key=lambda item: -item[1][0].outcome.severity):
+            words = NUMBER.sub("#", _first(o))
+            alike.setdefault((o.cell.kernel, o.outcome.value, o.line, words), []).append(o)
+    for (kernel, outcome, line, _), some in sorted(alike.items(), key=lambda item: -item[1][0].outcome.severity):
+        first = _first(some[0])
         targets = ", ".join(dict.fromkeys(o.cell.target for o in some))
         launches = len({(o.cell.dtype, o.cell.sample) for o in some})
         count = f" ({launches} launches)" if launches > 1 else ""
         needs = next((f"; {n}" for o in some for n in [_needs(o.resources)] if n), "")
         by = next((f"; launched by {t}" for o in some for t in [tests.get((kernel, o.cell.sample))] if t), "")
         yield f"{kernel}{count} on {targets}: {outcome}{f' at {line}' if line else ''}: {first}{needs}{by}"
+
+
+def _first(observation: Observation) -> str:
+    return observation.detail.strip().split("\n", 1)[0]
 
 
 def _needs(resources: Sequence[Resources]) -> str:

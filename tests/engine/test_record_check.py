@@ -18,6 +18,7 @@ from portability import expectations
 from portability.backend import discover
 from portability.model import Cell, Evidence, Observation, Outcome, Standing, Target
 from portability.porting import regrid
+from portability.record import rendering
 from portability.record.cases import Launched, first_of_each, infos, launched, small
 from portability.record.check import Request as CheckRequest
 from portability.record.check import check
@@ -406,6 +407,18 @@ def test_a_check_goes_on_where_an_earlier_one_stopped(tmp_path: Path) -> None:
     assert again.observations[0] == kept.observations[0]
     assert {o.cell for o in again.observations} == {o.cell for o in whole.observations}
     assert not again.interrupted
+
+
+def test_what_fails_alike_but_for_its_numbers_is_one_line() -> None:
+    """Two specialisations of a kernel that need too much, or whose types differ in their shapes."""
+    seen = [
+        Observation(
+            Cell("p:k", "float32", s, "cuda:75"), Evidence.COMPILED, Outcome.COMPILE_ERROR, "compile", said, "k.py:3"
+        )
+        for s, said in (("64", "got 'tensor<128x64xi8>'"), ("128", "got 'tensor<128x128xi8>'"))
+    ]
+    (line,) = rendering._failing(seen, {})
+    assert line == "p:k (2 launches) on cuda:75: compile_error at k.py:3: got 'tensor<128x64xi8>'"
 
 
 @pytest.mark.parametrize("claimed", [True, False])
