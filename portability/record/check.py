@@ -160,6 +160,8 @@ class _Work:
         self._free = list(self._queues)
         self._lock = threading.Lock()
         self._done = 0
+        self._harnesses: list[Harness] = []
+        self._stopped = False
 
     def leave_out(self, seen: Collection[Cell]) -> None:
         """Leave out the cells that an earlier check has seen."""
@@ -173,6 +175,7 @@ class _Work:
         def work(number: int) -> None:
             harness = first if number == 0 else Harness(first.matrix, first.folder, first.root, {})
             harness.one_of_many = True
+            self._harnesses.append(harness)
             try:
                 if number:
                     harness.adopt(first.catalogue)
@@ -191,10 +194,14 @@ class _Work:
                 raise
 
     def _stop(self) -> None:
+        """Take no more, and end what is being compiled: nobody waits for it, and what comes of it is not written."""
         with self._lock:
+            self._stopped = True
             self._free.clear()
             for _, queue in self._queues:
                 queue.clear()
+        for harness in self._harnesses:
+            harness.close()
 
     def _serve(self, harness: Harness, writer: Writer, say: Callable[[str], None]) -> None:
         while (batch := self._batch()) is not None:
@@ -204,6 +211,8 @@ class _Work:
                 launch, ended = taken
                 observation = self._observe(harness, launch, target, ended)
                 with self._lock:
+                    if self._stopped:
+                        return
                     writer.write(observation)
                     self._done += 1
                     say(f"{self._done} of {self.total}: {target.id}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import importlib.util
+import threading
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
@@ -18,6 +20,7 @@ from portability import expectations
 from portability.backend import discover
 from portability.model import Cell, Evidence, Observation, Outcome, Standing, Target
 from portability.porting import regrid
+from portability.record import check as checks
 from portability.record import rendering
 from portability.record.cases import Launched, first_of_each, infos, launched, small
 from portability.record.check import Request as CheckRequest
@@ -394,6 +397,28 @@ def test_a_compressed_recording_is_read(tmp_path: Path) -> None:
     packed = tmp_path / "launches.json.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert read(packed) == read(path)
+
+
+def test_an_interruption_waits_for_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is being compiled is ended with its process, and its end is no finding."""
+    closed, written = threading.Event(), list[Observation]()
+
+    def observe(_: Any, launch: Launched, target: Target, *__: Any) -> Observation:
+        if written and not closed.wait(20):
+            pytest.fail("the process was not ended")
+        return Observation(launch.cell(target), Evidence.COMPILED, Outcome.CRASH if closed.is_set() else Outcome.PASS)
+
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    fake = cast(Any, SimpleNamespace(close=closed.set, ask=lambda *_: {}))
+    monkeypatch.setattr(checks, "observe", observe)
+    monkeypatch.setattr(checks, "Harness", lambda *_: SimpleNamespace(adopt=lambda _: None, close=closed.set))
+    fake.matrix = fake.folder = fake.root = fake.catalogue = None
+    work = checks._Work([recorded(several)], [TARGETS["cuda:90"]], CheckRequest(workers=2))
+    with pytest.raises(KeyboardInterrupt):
+        work.run(fake, cast(Any, SimpleNamespace(write=written.append)), interrupted)
+    assert [o.outcome for o in written] == [Outcome.PASS]
 
 
 @pytest.mark.slow
