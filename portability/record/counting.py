@@ -89,7 +89,7 @@ def counted(
     )
     scope: dict[str, Any] = {}
     exec(compile(text, "<counted>", "exec"), scope)
-    last = [a for a in args if type(a) is int]
+    last: list[Any] = [a for a in args if type(a) is int]
     made, taken = scope["make"](launcher, changed, *(last or [None]))
     made.__dict__.update(launcher.__dict__)  # its configuration, registers, spills
     return made, taken

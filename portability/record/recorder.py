@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from portability.record import describing, inductor
+from portability.record.counting import Counting
 from portability.record.model import Call, Grid, Recording
 
 Size = tuple[int, ...]
@@ -78,7 +79,7 @@ class Recorder:
         self._test = ""
         self.entries: dict[int, Entry] = {}  # by the compiled kernel
         self.generated: dict[int, dict[Size, Generated]] = {}  # by Inductor's kernel and the sizes that it is given
-        self.counting: list[inductor.Counting] = []  # what counts launches of those kernels
+        self.counting: list[Counting] = []  # what counts launches of those kernels
         self.failed: dict[str, Call] = {}
         self._written: dict[int, dict[str, Any]] = {}  # by the compiled kernel: the options of its first launch
         self._here = threading.local()  # what is being specialised, and the configuration that is being tried
