@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from portability.interpret.early import Early
 from portability.interpret.internals import TensorHandle, native
 from portability.interpret.memory import Memory, Region, Stray
 from portability.interpret.races import StoreLog, Sync
@@ -80,6 +81,7 @@ class Access:
         self.report = report
         self.memory = Memory(self._stray, self._misaligned)
         self.log = StoreLog(report, self.memory)
+        self.early = Early(report, self.memory)
         self.poison = 0
         self.last_wins = True
         self.observers: list[Callable[[str, Array, Array, int, Array | None], None]] = []
@@ -120,7 +122,10 @@ class Access:
             self.log.synchronized(sync)
         if self.observers:
             self._observe("atomic" if atomic else "load", addresses, good, kind.itemsize, None)
-        handle = TensorHandle(native.load(addresses, good, filling, kind), dtype)
+        values = native.load(addresses, good, filling, kind)
+        if self.early.on and sync is Sync.NONE and not self.log.has_acquired:
+            values = self.early.seen(pointers.data, addresses, good, values)
+        handle = TensorHandle(values, dtype)
         if undefined is not None:
             mark(handle, Undefined(undefined, self.report.place()))
         return handle
@@ -138,6 +143,7 @@ class Access:
             self._observe("atomic" if atomic else "store", addresses, good, data.dtype.itemsize, data)
         if atomic:
             self.log.synchronized(sync)
+            self.early.updating(pointers.data, addresses, good)
         else:
             self.log.stored(pointers.data, addresses, good, data)
         if self.watched:
@@ -154,6 +160,7 @@ class Access:
         mask = np.broadcast_to(mask, data.shape)
         self.log.synchronized(sync)
         addresses, good = self._check("atomic", pointers, mask, data.dtype.itemsize)
+        self.early.updating(pointers.data, addresses, good)
         if self.observers:
             self._observe("atomic", addresses, good, data.dtype.itemsize, data)
         if value.attr:
@@ -174,6 +181,7 @@ class Access:
         data, wanted = np.ascontiguousarray(value.data), expected.data
         self.log.synchronized(sync)
         addresses, good = self._check("atomic", pointers, _everywhere(data.shape), data.dtype.itemsize)
+        self.early.updating(pointers.data, addresses, good)
         if self.observers:
             self._observe("atomic", addresses, good, data.dtype.itemsize, data)
         flat = np.flatnonzero(good)

@@ -118,6 +118,11 @@ class StoreLog:
         if sync is not Sync.RELAXED:
             self._synchronizing.add(program)
 
+    @property
+    def has_acquired(self) -> bool:
+        """Whether the running program has made sure to see what was released before."""
+        return self._report.program in self._acquired
+
     def conclude(self) -> list[Problem]:
         """Return the first race of each pair of lines in what was noted since `clear`."""
         if len({program for program, _ in self._stores} - self._synchronizing) < 2:

@@ -66,6 +66,7 @@ class Interpretation(Session):
         self._order = order
         self.access.poison = poison % 2
         self.access.last_wins = order == 0
+        self.access.early.on = order > 1
         self.access.leaks.clear()
         self.access.log.entangled = False
 
@@ -93,7 +94,8 @@ class Interpretation(Session):
 
     @trace.setter
     def trace(self, on: bool) -> None:
-        self._trace = Trace(self.report, self.access.memory, self.access.log.pairs) if on else None
+        pairs = self.access.log.pairs, self.access.early.pairs
+        self._trace = Trace(self.report, self.access.memory, *pairs) if on else None
         self.access.observers = [self._trace.observe] if self._trace else []
 
     # -------------------------------------------------------------------------------------------------- launch
@@ -118,6 +120,7 @@ class Interpretation(Session):
         with self.language.active(), np.errstate(all="ignore"):
             values = self.arguments.converted(jit, bound.arguments)
             self.access.log.clear()
+            self.access.early.clear()
             self._run_grid(self.language.function(jit), values, shape)
         found = [*self.access.log.conclude(), *(self._trace.conclude() if self._trace else [])]
         self.problems += [p for p in found if p not in self.problems]

@@ -39,12 +39,17 @@ class Event:
 class Trace:
     """The log of one launch after another. `observe` is an observer of `Access`.
 
-    `pairs` of lines are those whose race is known already.
+    `pairs` of lines are those whose race is known already, and `early` ones those of a plain load and of an atomic that
+    it may come before.
     """
 
-    def __init__(self, report: Report, memory: Memory, pairs: Collection[frozenset[Place]] = ()) -> None:
+    def __init__(
+        self, report: Report, memory: Memory, pairs: Collection[frozenset[Place]] = (),
+        early: Collection[frozenset[Place]] = (),
+    ) -> None:  # fmt: skip
         self._report = report
         self._pairs = pairs
+        self._early = early
         self._memory = memory
         self._events: list[Event] = []
 
@@ -92,9 +97,11 @@ class Trace:
 
     def _judged(self, address: int, touching: list[Event]) -> tuple[Problem | None, tuple[Place, Place, str]]:
         writes = [e for e in touching if e.kind == "store"]
-        code = "race" if writes else "atomic-order"
         first = (writes or [e for e in touching if e.kind == "atomic"])[0]
-        other = next((e for e in touching if e.program != first.program), first)
+        others = [e for e in touching if e.program != first.program]
+        early_ones = [e for e in others if e.kind == "load" and frozenset((e.place, first.place)) in self._early]
+        code = "race" if writes or early_ones else "atomic-order"
+        other = next(iter(early_ones or others), first)
         early, late = sorted((first, other), key=touching.index)
         key = (early.place, late.place, code)
         if other is first:
@@ -103,7 +110,7 @@ class Trace:
             f"{self._report.kernel}: program {late.program} {VERBS[late.kind]} {self._element(address)}, which program "
             f"{early.program} {VERBS[early.kind]} at {written(early.place)}"
         )
-        if writes:
+        if code == "race":
             return Problem(Outcome.RACE, code, f"{message}: nothing orders them", written(late.place)), key
         message += ": sums of floats, and what an atomic returns, depend on the order"
         return Problem(Outcome.NONDETERMINISTIC, code, message, written(late.place)), key
