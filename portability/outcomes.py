@@ -36,7 +36,8 @@ OUTCOMES: Mapping[str, Outcome] = {
 }
 # Where the message tells more than the class. Searched in order, in the first lines of the message.
 MESSAGES: Sequence[tuple[re.Pattern[str], Outcome]] = [
-    (re.compile(r"illegal memory access|misaligned address|an illegal instruction"), Outcome.OUT_OF_BOUNDS),
+    (re.compile(r"illegal memory access|misaligned address"), Outcome.OUT_OF_BOUNDS),
+    (re.compile(r"an illegal instruction|unspecified launch failure"), Outcome.CRASH),  # what was compiled is at fault
     (re.compile(r"too much shared data|uses too much|out of resource", re.IGNORECASE), Outcome.OUT_OF_RESOURCES),
     (re.compile(r"exceeds? .*(LDS|local memory|shared memory)", re.IGNORECASE), Outcome.OUT_OF_RESOURCES),
     (re.compile(r"was specified but unrecognised|Triton Error \[(CUDA|HIP)\]"), Outcome.LAUNCH_ERROR),

@@ -79,6 +79,21 @@ def test_a_file_that_an_operator_lacks_is_the_operators_own() -> None:
     assert "PORTABILITY_CACHE" not in problem.message
 
 
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ("CUDA error: an illegal memory access was encountered", Outcome.OUT_OF_BOUNDS),
+        ("CUDA error: misaligned address", Outcome.OUT_OF_BOUNDS),
+        ("CUDA error: an illegal instruction was encountered", Outcome.CRASH),
+        ("CUDA error: unspecified launch failure", Outcome.CRASH),
+        ("Triton Error [CUDA]: invalid argument", Outcome.LAUNCH_ERROR),
+    ],
+)
+def test_what_a_device_says_has_an_outcome(said: str, outcome: Outcome) -> None:
+    """An access is the kernel's fault, an instruction that the device lacks its compiler's."""
+    assert problem_of(RuntimeError(said), None, "run", Path()).outcome is outcome
+
+
 @pytest.mark.slow
 def test_two_runs_at_once_do_not_harm_each_other(project: Callable[[str], Project]) -> None:
     """One checkout, one empty cache, names of their own choice: both files are whole, and both runs pass."""
