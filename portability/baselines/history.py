@@ -40,15 +40,16 @@ class Span:
 def span(probe: str, dtype: str, target: str, folder: Path = FOLDER, only: frozenset[str] | None = None) -> Span:
     """Return in which versions a probe passes on a target; versions in which it is not recorded do not count.
 
-    `only` bounds what is read of the files, as in `files.read`.
+    All by one evidence, the strongest of the newest version: what ran in one and was compiled in the next says nothing
+    of a change. `only` bounds what is read of the files, as in `files.read`.
     """
-    recorded, passes = [], []
-    for minor in files.versions(target, folder):
-        found = best(files.read(minor, target, folder, only), probe, dtype)
-        if found is not None:
-            recorded.append(minor)
-            passes += [minor] if found[1].outcome is Outcome.PASS else []
-    return Span(tuple(recorded), tuple(passes))
+    by_version = {minor: files.read(minor, target, folder, only) for minor in files.versions(target, folder)}
+    known = [found[0] for records in by_version.values() if (found := best(records, probe, dtype)) is not None]
+    if not known:
+        return Span((), ())
+    seen = {minor: records.get((probe, dtype, known[-1])) for minor, records in by_version.items()}
+    recorded = tuple(minor for minor, record in seen.items() if record is not None)
+    return Span(recorded, tuple(m for m in recorded if (r := seen[m]) is not None and r.outcome is Outcome.PASS))
 
 
 @dataclass(frozen=True)

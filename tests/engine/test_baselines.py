@@ -311,6 +311,14 @@ def test_since_and_gone_are_derived(tmp_path: Path) -> None:
     assert history.span("tl.exp", "float32", "cuda:90", tmp_path).text == "since 3.7"
 
 
+def test_since_when_compares_like_with_like(tmp_path: Path) -> None:
+    """What crashed when it ran, and was only compiled with the next version, is not said to work since that."""
+    for triton in ("3.6.0", "3.7.1"):
+        recorded(tmp_path, seen(triton=triton))
+    recorded(tmp_path, seen(CRASH, triton="3.6.0", evidence=Evidence.RAN))
+    assert history.span("tl.exp", "float32", "cuda:90", tmp_path).text == ""
+
+
 def test_what_every_target_refuses_is_the_languages_contract(tmp_path: Path) -> None:
     recorded(
         tmp_path, seen(REFUSED), seen(REFUSED, target="hip:gfx942"), seen(of=DOT, dtype="float16"),
