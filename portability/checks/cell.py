@@ -24,7 +24,7 @@ from portability.checks import layouts
 from portability.checks.assembly import read
 from portability.checks.collect import Collector, definition
 from portability.checks.loose import Loose, UnreadableError, load
-from portability.checks.model import Answer, Made
+from portability.checks.model import Answer, Fault, Made, Seen
 from portability.checks.pretend import pretend
 from portability.checks.subject import SAMPLE, SpecSubject, Subject, argument
 from portability.kernel import Blocks, KernelCase, relative
@@ -128,6 +128,7 @@ class _Check:
             self._tuned(observation, session)
             if observation.outcome is Outcome.PASS and observation.seconds < PATIENCE:
                 self._elsewhere()
+                self._otherwise(session)
         return [observation]
 
     def _pass(self, make: Callable[[], Subject], note: str = "") -> tuple[Observation, Session | None]:
@@ -204,6 +205,25 @@ class _Check:
             self._pass(lambda moved=moved: Subject(self.loose, self._device, moved), f"with inputs {words}: ")  # type: ignore[misc]
             new = self.found.faults[known:]
             self.found.faults[known:] = [f for f in new if f.outcome in SILENT]  # to refuse them is right
+
+    def _otherwise(self, first: Session) -> None:
+        """Run with the arithmetic of targets that round otherwise; what is wrong then depends on the target."""
+        for variant in getattr(first, "variants", ()):
+            known, found = list(self.found.faults), []
+            subject = Subject(self.loose, self._device)
+
+            def opened(session: Any, variant: str = variant, subject: Subject = subject) -> None:
+                _limit(session)
+                session.vary_arithmetic(variant)
+                subject.watch(session)
+
+            observation, _, session = self._once(subject.case(), "float32", SAMPLE, Blocks(), opened)
+            if session is not None and observation.outcome is Outcome.WRONG:
+                found = [f for f in [cast(Any, session).varied()] if f is not None]
+            self.found.faults = known
+            for line, words, targets in found:
+                message = f"{words} ({observation.detail.splitlines()[0]})"
+                self.found.faults.append(Fault(variant, message, Seen.INTERPRETED, line, targets))
 
     def _specs(self) -> list[Observation]:
         """Compile what the file says of its kernels, where its wrapper did not launch just that."""

@@ -27,6 +27,7 @@ from portability.interpret.shapes import Shapes
 from portability.interpret.targets import Targets
 from portability.interpret.undefined import spread
 from portability.interpret.values import numpy_dtype
+from portability.interpret.variants import Variants
 
 Handle = Any  # a TensorHandle
 
@@ -55,7 +56,7 @@ class Options(InterpreterOptions):  # type: ignore[misc]
         raise Unsupported("the threads of a warp are a target's: the interpreter has none")
 
 
-class CheckedBuilder(Integers, Conversion, Products, Shapes):
+class CheckedBuilder(Integers, Conversion, Products, Shapes, Variants):
     """Triton's interpreter builder with right narrow formats, checked accesses and computed library calls.
 
     `grid_dim` and `grid_idx` are set by the session; `access` owns memory.
@@ -68,11 +69,13 @@ class CheckedBuilder(Integers, Conversion, Products, Shapes):
         self.report = report
         self.access = access
         self.targets = targets
+        self.changed = {}
 
     def launched(self, options: Mapping[str, Any]) -> None:
         """Take the options of a launch: those that a kernel can see."""
         names = {"num_warps", "num_stages", "num_ctas", "debug"}
         self.options = Options(**{k: v for k, v in options.items() if k in names and v is not None})
+        self.fuses = options.get("enable_fp_fusion", True)
 
     # ------------------------------------------------------------------------------------------------ memory
 

@@ -21,6 +21,7 @@ from portability.interpret.report import Report, SpinTimeout, Unsupported, raise
 from portability.interpret.rewrite import definition_line
 from portability.interpret.targets import Targets
 from portability.interpret.trace import Trace
+from portability.interpret.variants import FLUSHED, FUSED, WORDS
 from portability.model import Outcome, Target
 
 MESSAGE = 400  # characters of an error: the front end writes out whole tensors
@@ -45,6 +46,7 @@ class Interpretation(Session):
     """
 
     ordered = True
+    variants = FUSED, FLUSHED
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
@@ -83,6 +85,20 @@ class Interpretation(Session):
     @passes_nan.setter
     def passes_nan(self, on: bool) -> None:
         self.builder.passes_nan = on
+
+    def vary_arithmetic(self, variant: str) -> None:
+        """Compute as targets may that do otherwise in one thing: see `portability.interpret.variants`."""
+        self.builder.variant = variant
+        self.builder.changed = {}
+
+    def varied(self) -> tuple[str, str, tuple[str, ...]] | None:
+        """Return the line that the variant changed most, what it did there, and on which targets; None if nothing."""
+        if not self.builder.changed:
+            return None
+        worst = max(self.builder.changed, key=lambda place: self.builder.changed[place])
+        kind = self.builder.variant
+        targets = self.targets.fusing() if kind == FUSED else self.targets.flushing()
+        return written(worst), WORDS[kind], tuple(targets)
 
     @property
     def trace(self) -> bool:

@@ -62,6 +62,14 @@ class Targets:
         gpus = ((c.target, c.backend.target) for c in compilers(self.here))
         return [target for target, gpu in gpus if gpu.backend == "cuda" and gpu.arch >= 90]
 
+    def fusing(self) -> list[str]:
+        """Return the targets whose compiler contracts products and sums unless it is told not to."""
+        return [c.target for c in compilers(self.here) if getattr(c.options, "enable_fp_fusion", False)]
+
+    def flushing(self) -> list[str]:
+        """Return the targets whose powers of 2 have no subnormal results: NVIDIA's."""
+        return [c.target for c in compilers(self.here) if c.backend.target.backend == "cuda"]
+
     def with_precision(self, name: str) -> list[str]:
         """Return the targets that have the input precision of a dot."""
         return [c.target for c in compilers(self.here) if name in c.options.allowed_dot_input_precisions]

@@ -303,7 +303,7 @@ class Elsewhere(Checker):
     targets = (
         Target("cuda:86", "cuda", evidence=Evidence.COMPILED),
         Target("npu:Ascend910B3", "ascend", environment="ascend", evidence=Evidence.LOWERED),
-    )  # type: ignore[assignment]
+    )
     lacking = ("ascend",)
 
     def _ask(self, path: Path, target: Target) -> Answer:
