@@ -11,8 +11,8 @@ launches, as `portability scan` compiles them, take two to three times as long. 
 package, PACKAGE-cuda.jsonl and PACKAGE-hip.jsonl with the results, launches/ with all that was recorded, and PACKAGE.md
 with the tables. After `--seconds N` it stops, and `--resume` goes on from there; `--pages` writes the pages anew.
 
-`--cold` times all of it with nothing in Triton's cache, of the first N kernels of each package (default: all), and
-prints how many kernels and targets that is; it publishes nothing.
+`--cold` times all of it with nothing in Triton's cache, until N kernels are done (default: all), and prints how many
+kernels and targets that is; it publishes nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import importlib.metadata
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -34,7 +35,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from portability.model import Observation, Outcome
-from portability.record.cases import launched
+from portability.record.cases import launched, names_of
 from portability.record.model import read
 from portability.results import Run, read_runs, write_runs
 
@@ -61,9 +62,9 @@ class Package:
 
 PACKAGES = (
     Package("liger_kernel", "liger-kernel", "liger.py"),
+    Package("torchao", "torchao", "ao.py"),
     Package("flag_gems", "flag-gems", "flaggems.py"),
     Package("fla", "fla-core", "flash_linear_attention.py"),
-    Package("torchao", "torchao", "ao.py"),
 )
 
 
@@ -150,24 +151,34 @@ def _cold(packages: Sequence[Package], options: argparse.Namespace) -> int:
         folder = Path(name)
         os.environ |= {"PORTABILITY_CACHE": str(folder / "cache"), "FLAGGEMS_CACHE_DIR": str(folder / "flaggems")}
         started = time.monotonic()
+        results: list[Path] = []
+        left = options.kernels or sys.maxsize
         for package in packages:
-            chosen = names(record(package, folder), options.kernels)
-            compile_first(package, folder, folder / f"{package.name}.jsonl", _wanted(options), 0.0, chosen)
+            chosen = names(record(package, folder), left)
+            results.append(folder / f"{package.name}.jsonl")
+            compile_first(package, folder, results[-1], _wanted(options), 0.0, chosen)
+            left -= len(chosen)
+            if not left:
+                break
         seconds = time.monotonic() - started
-        seen = [o for p in packages for run in read_runs(folder / f"{p.name}.jsonl") for o in run.observations]
+        seen = [o for path in results for run in read_runs(path) for o in run.observations]
     kernels, targets = ({getattr(o.cell, of) for o in seen} for of in ("kernel", "target"))
     passed = sum(o.outcome is Outcome.PASS for o in seen)
     of = ", ".join(p.distribution for p in packages)
     cores = len(os.sched_getaffinity(0))
     print(f"{len(kernels)} kernels of {of} on {len(targets)} targets: {passed} of {len(seen)} compiled,")
-    print(f"in {seconds / 60:.1f} minutes on {cores} cores with an empty cache, recording included")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    busy = (used.ru_utime + used.ru_stime) / 60
+    print(f"in {seconds / 60:.1f} minutes ({busy:.1f} of one core's time) on {cores} cores, with an empty cache,")
+    print("recording included")
     return 0
 
 
 def names(recordings: Sequence[Path], most: int) -> list[str]:
-    """Return the first kernels of a package, in the order in which its driver launches them; of 0, all."""
-    found = dict.fromkeys(x.name for path in recordings for x in launched(read(path)))
-    return list(found)[:most] if most else []
+    """Return the first kernels of a package, in the order in which its driver launches them."""
+    several = [read(path) for path in recordings]
+    of_all = names_of(c for recording in several for c in recording.launches)
+    return list(dict.fromkeys(x.name for recording in several for x in launched(recording, of_all)))[:most]
 
 
 def keep(package: Package, recording: Path, folder: Path) -> None:
