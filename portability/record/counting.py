@@ -11,7 +11,8 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from portability.record.recorder import Generated, Recorder
+    from portability.record.entries import Generated
+    from portability.record.recorder import Recorder
 
 FAST = "_cached_launcher"  # of a kernel: what newer versions of torch launch by, once it is settled
 TEXT = """

@@ -14,59 +14,14 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from portability.record import describing, inductor
 from portability.record.counting import Counting
+from portability.record.entries import Entry, Generated, Size, call_of
 from portability.record.model import Call, Grid, Recording
 
-Size = tuple[int, ...]
 OWN = ("PYTEST_", "TRITON_", "TORCHINDUCTOR_")  # variables that say how a program is run, and not what it is
-
-
-class Entry:
-    """One distinct launch while it is counted: `grid` and `test` are those of the last ones, `times` how many."""
-
-    __slots__ = ("call", "compiled", "counts", "error", "grid", "smallest", "test", "times")
-
-    def __init__(self, call: Call, compiled: Any) -> None:
-        self.call, self.compiled = call, compiled  # the kernel is kept, so that its id stays its own
-        self.counts: dict[tuple[Size, str], int] = {}
-        self.grid: Any = None
-        self.test, self.times, self.error = "", 0, ""
-        self.smallest = 2**63
-
-    def change(self, grid: Any, test: str) -> None:
-        """Count the last ones, and go on with a launch of another grid or test."""
-        self.close()
-        self.grid, self.test, self.times = grid if isinstance(grid, tuple) else list(grid), test, 1
-
-    def close(self) -> None:
-        """Count the last ones."""
-        if self.times:
-            key = tuple(int(n) for n in self.grid), self.test
-            self.counts[key] = self.counts.get(key, 0) + self.times
-            self.times = 0
-
-
-class Generated(Entry):
-    """A launch of a kernel that Inductor generated: a call and a grid for each configuration; `grid` is its sizes."""
-
-    __slots__ = ("calls",)
-
-    def __init__(self, kernel: Any, calls: Sequence[tuple[Call, Size]]) -> None:
-        super().__init__(calls[0][0], kernel)
-        self.calls = calls
-
-    def entries(self) -> Iterator[Entry]:
-        """Yield what would have counted each configuration."""
-        self.close()
-        for call, grid in self.calls:
-            entry = Entry(call, self.compiled)
-            for (_, test), times in self.counts.items():
-                entry.counts[grid, test] = entry.counts.get((grid, test), 0) + times
-            yield entry
 
 
 class Recorder:
@@ -112,7 +67,7 @@ class Recorder:
         self._settle()
         generated = (e for sizes in self.generated.values() for some in sizes.values() for e in some.entries())
         tests: dict[str, int] = {}
-        made = [_counted(e, tests) for e in (*self.entries.values(), *generated)]
+        made = [call_of(e, tests) for e in (*self.entries.values(), *generated)]
         paths = tuple(dict.fromkeys(os.path.abspath(p) for p in sys.path))
         calls = (*made, *self.failed.values())
         variables = {n: v for n, v in os.environ.items() if self._before.get(n) != v and not n.startswith(OWN)}
@@ -266,16 +221,3 @@ class Recorder:
             known[sizes] = Generated(kernel, list(inductor.calls(kernel, args)))
         known[sizes].change(sizes, self.test)
         return known[sizes]
-
-
-def _counted(entry: Entry, tests: dict[str, int]) -> Call:
-    """Return the call with its grids; `tests` gives each test's name its place."""
-    times: dict[Size, int] = {}
-    by: dict[Size, dict[int, None]] = {}
-    entry.close()
-    for (size, test), n in entry.counts.items():
-        times[size] = times.get(size, 0) + n
-        if test:
-            by.setdefault(size, {})[tests.setdefault(test, len(tests))] = None
-    grids = tuple(Grid(size, n, tuple(by.get(size, ()))) for size, n in times.items())
-    return replace(entry.call, grids=grids, error=entry.error or entry.call.error)
