@@ -1,11 +1,11 @@
 """What the harness costs over a bare loop of the same compiles: seconds of both, from cold caches, in one run.
 
-    python benchmarks/overhead.py [--kernel NAME]... [--target ID]... [--rounds N]
+    python benchmarks/overhead.py [--kernel NAME]... [--target ID]... [--rounds N] [--probes]
 
 The bare loop calls `triton.compile` on the very specialisations that the cells launch, in one process, and nothing
-else. The harness runs the same cells as `pytest` does, through a runner and its pipe. What a process does once (imports,
-LLVM's start, Triton's hash of its own files) is outside both, and printed beside: each has compiled another kernel
-before its clock starts.
+else. The harness runs the same cells as `pytest` does, through a runner and its pipe. What a process does once
+(imports, LLVM's start, Triton's hash of its own files) is outside both, and printed beside: each has compiled another
+kernel before its clock starts.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ def main() -> int:
     parser.add_argument("--kernel", action="append", default=[])
     parser.add_argument("--target", action="append", default=[])
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--probes", action="store_true", help="the API probes, all dtypes, in place of the kernels")
     parser.add_argument("--bare", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.bare:
         print(json.dumps(bare(json.load(sys.stdin))))
         return 0
     with temporary_folder() as folder:
-        chosen = select(folder, args.kernel, args.target or TARGETS)
+        chosen = select(folder, args.kernel, args.target or TARGETS, args.probes)
         rounds = [measure(folder, chosen) for _ in range(args.rounds)]
     loop, harness, once = (statistics.median(r[i] for r in rounds) for i in (0, 1, 2))
     ratios = sorted(r[1] / r[0] for r in rounds)
@@ -52,14 +53,15 @@ def main() -> int:
     return 0
 
 
-def select(folder: Path, kernels: list[str], targets: Any) -> list[dict[str, Any]]:
+def select(folder: Path, kernels: list[str], targets: Any, probes: bool) -> list[dict[str, Any]]:
     """Return the cells with what the runner needs to run them."""
     harness = Harness(Matrix(), folder, Path.cwd(), {})
-    selection = Selection(tuple(kernels), targets=tuple(targets), samples=Samples.QUICK)
+    samples = Samples.FULL if probes else Samples.QUICK
+    selection = Selection(tuple(kernels), targets=tuple(targets), samples=samples)
     found = [
         c
         for c in cells(harness.catalogue, harness.matrix, selection, harness.adapters)
-        if not harness.catalogue.case(c.kernel).group
+        if bool(harness.catalogue.case(c.kernel).group) is probes
     ]
     chosen = [c for c in found if harness.catalogue.target(c).evidence is Evidence.COMPILED]
     passing = [c for c in chosen if harness.run(c).outcome == "pass"]  # a refused cell has no compile to compare with
