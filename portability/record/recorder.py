@@ -33,6 +33,7 @@ class Recorder:
         self._before = dict(os.environ)
         self._test = ""
         self.entries: dict[int, Entry] = {}  # by the compiled kernel
+        self._noted: dict[int, Entry] = {}  # those of them that were launched since the test began
         self.generated: dict[int, dict[Size, Generated]] = {}  # by Inductor's kernel and the sizes that it is given
         self.counting: list[Counting] = []  # what counts launches of those kernels
         self.failed: dict[str, Call] = {}
@@ -50,8 +51,8 @@ class Recorder:
         """Count what was launched until now as the last test's, so that a launch has no test to look at."""
         self._settle()
         self._test = name
-        for entry in self._all():
-            entry.test = name
+        for counting in self.counting:
+            counting.entry.test = name
 
     def start(self) -> None:
         """Begin to record."""
@@ -78,12 +79,11 @@ class Recorder:
     def _settle(self) -> None:
         for counting in self.counting:
             counting.settle()
-        for entry in self._all():
+            counting.entry.close()
+        for entry in self._noted.values():
             entry.close()
-
-    def _all(self) -> Iterator[Entry]:
-        yield from self.entries.values()
-        yield from (entry for sizes in self.generated.values() for entry in sizes.values())
+            entry.grid = None  # so that its next launch is noted again
+        self._noted.clear()
 
     # ------------------------------------------------------------------------------------------ what is wrapped
 
@@ -178,6 +178,7 @@ class Recorder:
             entry = self.entries.setdefault(id(compiled), Entry(made, compiled))
             entry.call, entry.smallest = made, programs
         entry.change(grid, self.test)
+        self._noted[id(compiled)] = entry
 
     def _call(self, compiled: Any, args: Sequence[Any]) -> Call | None:
         source = getattr(compiled, "src", None)
