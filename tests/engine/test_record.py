@@ -68,6 +68,25 @@ def test_launches_that_compile_alike_are_one_with_several_grids() -> None:
     assert {(g.size, g.times) for g in call.grids} == {((2,), 2), ((4,), 1)}
 
 
+def test_a_launch_is_counted_for_the_test_that_made_it() -> None:
+    """Also where it is like the last one of the test before."""
+    session = Session("cuda:90")
+    session.start()
+    try:
+        for test, times in (("a", 2), ("b", 3), ("", 1)):
+            session.recorder.test = test
+            for _ in range(times):
+                scaled()
+    finally:
+        session.stop()
+    made = session.recorder.recording()
+    (call,) = made.launches
+    (grid,) = call.grids
+    assert (grid.times, [made.tests[i] for i in grid.tests]) == (6, ["a", "b"])
+    (entry,) = session.recorder.entries.values()
+    assert sorted(entry.counts.items()) == [(((2,), ""), 1), (((2,), "a"), 2), (((2,), "b"), 3)]
+
+
 def test_the_smallest_launch_gives_the_arguments() -> None:
     """It is the easiest to run again."""
     call = one(lambda: [scaled(200), scaled(100)])
