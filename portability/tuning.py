@@ -99,18 +99,19 @@ def rank(trials: Iterable[Trial], unit_warps: int | None) -> list[Trial]:
     return sorted(fitting, key=lambda t: score(t, unit_warps), reverse=True)
 
 
-def score(trial: Trial, unit_warps: int | None) -> tuple[bool, float, float]:
+def score(trial: Trial, unit_warps: int | None) -> tuple[bool, float]:
     """Return what a configuration promises, to be compared: larger is better. It is a model and no measurement.
 
     First, that a product uses a matrix unit. Then what a tile loads for what it computes times how far that is hidden:
     a BLOCK_M x BLOCK_N tile of a product loads 1/BLOCK_M + 1/BLOCK_N elements for each multiplication, and latency is
-    hidden in proportion to the resident warps (Little's law), up to `HIDING_WARPS`. Last, occupancy. Where no matrix
-    unit is used there may be no tile at all among the sizes, and occupancy alone decides.
+    hidden in proportion to the resident warps (Little's law), up to `HIDING_WARPS`. Where no matrix unit is used there
+    may be no tile at all among the sizes, and resident warps alone decide. What is tried first, the case's own blocks,
+    stays first among equals: more warps than hide a load promise nothing.
     """
     tile, unit = _tile(trial.blocks), trial.matrix not in ("", "scalar")
     reuse = 1 / sum(1 / size for size in tile) if len(tile) > 1 and unit else 1.0
     hidden = min(1.0, trial.occupancy * (unit_warps or HIDING_WARPS) / HIDING_WARPS)
-    return unit, reuse * hidden, trial.occupancy
+    return unit, reuse * hidden
 
 
 def _tile(blocks: Mapping[str, int]) -> list[int]:
@@ -130,18 +131,26 @@ def entry(kernel: str, selector: str, blocks: Mapping[str, int], base: Mapping[s
 Found = tuple[Mapping[str, int], str]  # blocks, and how they were found
 
 
-def fold(found: Mapping[str, Found], families: Mapping[str, Sequence[str]], every: Iterable[str]) -> dict[str, Found]:
+def fold(
+    found: Mapping[str, Found],
+    families: Mapping[str, Sequence[str]],
+    every: Iterable[str],
+    kept: Mapping[str, Mapping[str, int]] | None = None,
+) -> dict[str, Found]:
     """Return what was found by target as few entries as say the same: for all as "*", for a family, or for a target.
 
-    `every`: the targets that an entry for "*" or a family decides. One of them that is not in `found` keeps its blocks,
-    so that what would cover it is not written.
+    `every`: the targets that an entry for "*" or a family decides. One of them that is not in `found` keeps the blocks
+    that `kept` has for it: an entry that would give it others is not made.
     """
-    rest, made = dict(found), {}
+    rest, made, kept = dict(found), {}, kept or {}
     by_size = sorted(families.items(), key=lambda f: len(set(f[1]) & set(every)), reverse=True)
     for selector, members in [("*", tuple(every)), *by_size]:
-        covered = [rest.get(t) for t in every if t in members]
-        if len(covered) > (selector == "*") and covered[0] is not None and all(c == covered[0] for c in covered):
-            made[selector] = covered[0]
+        covered = [t for t in every if t in members]
+        one = next((rest[t] for t in covered if t in rest), None)
+        if one is None or (selector == "*" and len(covered) == 1):
+            continue
+        if all(rest[t] == one if t in rest else dict(kept.get(t, {})) == dict(one[0]) for t in covered):
+            made[selector] = one
             rest = {t: f for t, f in rest.items() if t not in members}
     return {**made, **rest}
 

@@ -76,7 +76,9 @@ def _of_case(harness: Harness, case: CaseInfo, args: argparse.Namespace) -> bool
     for backend in {t.backend: harness.adapters[t.backend] for t in targets}.values():
         of_backend = {t: f for t, f in found.items() if f is not None and t in backend.targets}
         apart = {t for t in backend.targets if t not in of_backend and _own_entry(backend, case, t)}
-        for place, (blocks, how) in tuning.fold(of_backend, backend.families, set(backend.targets) - apart).items():
+        kept = {t.id: _of_space(case, _looked_up(harness, case, t, args).blocks) for t in harness.catalogue.targets}
+        folded = tuning.fold(of_backend, backend.families, set(backend.targets) - apart, kept)
+        for place, (blocks, how) in folded.items():
             text = tuning.entry(case.name, place + suffix, blocks, {}, how)
             print(f"\n{text}")
             if args.write:
@@ -86,6 +88,7 @@ def _of_case(harness: Harness, case: CaseInfo, args: argparse.Namespace) -> bool
 
 
 def _looked_up(harness: Harness, case: CaseInfo, target: Target, args: argparse.Namespace) -> Resolved:
+    """Return the blocks that the target has now, for the dtype that is searched with."""
     dtype, adapter = args.dtype or case.dtypes[0], harness.adapters[target.backend]
     return look_up_blocks(adapter, case.name, target.id, dtype, Blocks(dict(case.blocks)), harness.matrix.blocks)
 
@@ -123,7 +126,11 @@ def _tune(harness: Harness, case: CaseInfo, target: Target, args: argparse.Names
     if best is None:
         print("none of them works for every sample and is right on the interpreter")
         return None
-    return {n: v for n, v in best.blocks.items() if n in case.space}, made.found
+    return _of_space(case, best.blocks), made.found
+
+
+def _of_space(case: CaseInfo, blocks: Mapping[str, int]) -> dict[str, int]:
+    return {n: v for n, v in blocks.items() if n in case.space}
 
 
 def _cell(harness: Harness, case: CaseInfo, dtype: str, target: Target, base: Mapping[str, int]) -> Cell:

@@ -54,6 +54,12 @@ def test_a_larger_tile_loads_less_unless_nothing_hides_its_latency() -> None:
     assert rank([trial(64, 64, 0.5), trial(128, 128, 1 / 32)], 32)[0].blocks["BLOCK_M"] == 64
 
 
+def test_more_warps_than_hide_a_load_promise_nothing() -> None:
+    """What is tried first, the case's own blocks, stays first among equals; too few resident warps lose."""
+    assert rank([trial(64, 64, 0.5), trial(64, 64, 1.0)], 32)[0].occupancy == 0.5
+    assert rank([trial(64, 64, 1 / 32), trial(64, 64, 0.5)], 32)[0].occupancy == 0.5
+
+
 def test_time_wins_over_the_model() -> None:
     assert rank([trial(64, 64, 0.5, ms=1.0), trial(128, 128, 0.5, ms=2.0)], 32)[0].blocks["BLOCK_M"] == 64
 
@@ -89,6 +95,9 @@ def test_an_entry_never_covers_a_target_that_was_not_searched() -> None:
         "hip:narrow": few, "hip:a": few,
     }  # fmt: skip
     assert fold({"hip:a": few, "hip:c": few}, FAMILIES, {"hip:a", "hip:c"}) == {"*": few}
+    every, kept = {"hip:a", "hip:b", "hip:c"}, {"hip:b": {"N": 1}}
+    assert fold({"hip:a": few, "hip:c": few}, FAMILIES, every, kept) == {"*": few}, "it has these blocks already"
+    assert set(fold({"hip:a": few, "hip:c": few}, FAMILIES, every, {"hip:b": {"N": 2}})) == {"hip:narrow", "hip:a"}
 
 
 def test_a_broken_table_is_left_alone(tmp_path: Path) -> None:
