@@ -1,5 +1,7 @@
 """Matrix product: c = activation(a @ b + bias), accumulated in float32 (int8 in int32, float64 in itself)."""
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
@@ -16,7 +18,7 @@ from portability.kernels.checks import (
     once_per_layout,
 )
 from portability.kernels.matmul_persistent import kernel_blocks, launch_matmul_persistent, takes
-from portability.kernels.matmul_split import launch_matmul_split
+from portability.kernels.matmul_split import for_rows, launch_matmul_split, shares
 from portability.kernels.operations import activate, grouped_tile
 
 FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
@@ -24,7 +26,8 @@ FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.f
 RESULT = {**{d: d for d in (*FLOATS, torch.float64)}, torch.int8: torch.int32, **dict.fromkeys(FLOAT8, torch.bfloat16)}
 ACCUMULATOR = {torch.int8: tl.int32, torch.float64: tl.float64}  # of the others, float32
 FEW_ROWS = 64  # up to which one row of tiles holds them all, and K is what can be divided
-LONG = 8192  # a K from which parts take longer to sum than to write and add
+BY_SIZE = ("matmul", "matmul_small", "matmul_tiny", "matmul_least")  # tables, of large tiles to small ones
+LONG = 2048  # a K from which parts take longer to sum than to write and add
 # How float32 operands are multiplied. "tf32" and the products of several bfloat16 are faster, and not on every target.
 PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 
@@ -71,13 +74,16 @@ def launch_matmul(a, b, c, blocks, precision="ieee", bias=None, activation=""):
         "ACCUMULATOR": ACCUMULATOR.get(a.dtype, tl.float32),
     }
     if blocks["SPLIT"] > 1:
-        launch_matmul_split(a, b, bias, c, blocks, given)
+        blocks = for_rows(blocks, M)
+    tiles = cdiv(M, blocks["BLOCK_M"]) * cdiv(N, blocks["BLOCK_N"])
+    share, parts = shares(K, tiles, blocks)
+    if parts > 1:
+        launch_matmul_split(a, b, bias, c, blocks, given, share, parts)
         return
     if blocks["PERSISTENT"] and takes(a) and takes(b) and takes(c):
         launch_matmul_persistent(a, b, bias, c, blocks, given)
         return
-    grid = (cdiv(M, blocks["BLOCK_M"]) * cdiv(N, blocks["BLOCK_N"]),)
-    matmul_kernel[grid](
+    matmul_kernel[(tiles,)](
         a, b, bias, c, M, N, K, *a.stride(), *b.stride(), *c.stride(), **given, **kernel_blocks(blocks)
     )  # fmt: skip
 
@@ -99,16 +105,23 @@ def matmul(a: torch.Tensor, b: torch.Tensor, precision: str = "ieee", blocks: Bl
 def blocks_of_size(a, b):
     """Return the blocks for the size of a @ b: the largest tiles of which there are enough to occupy the device.
 
-    Where there are not, a long K is split, and so is that of few rows. PROGRAMS is how many tiles are enough.
+    Where there are not, a long K is split, and so is that of few rows. ENOUGH is how many tiles are enough.
     """
     (M, K), N = a.shape, b.shape[1]
     if M <= FEW_ROWS:
         return blocks_for("matmul_few_rows", a)
-    for table in ("matmul", "matmul_split" if K > LONG else "matmul_small"):
+    for table in BY_SIZE:
         blocks = blocks_for(table, a)
-        if blocks["SPLIT"] > 1 or cdiv(M, blocks["BLOCK_M"]) * cdiv(N, blocks["BLOCK_N"]) >= blocks["PROGRAMS"]:
-            return blocks
-    return blocks_for("matmul_tiny", a)
+        tiles = cdiv(M, blocks["BLOCK_M"]) * cdiv(N, blocks["BLOCK_N"])
+        if tiles >= blocks["ENOUGH"]:
+            return blocks if tiles > blocks["PROGRAMS"] else _for_one_tile(blocks)
+    return blocks_for("matmul_split", a) if K > LONG else blocks
+
+
+@functools.lru_cache
+def _for_one_tile(blocks):
+    """Return the blocks where no program has a second tile: by staying only specialised warps gain something."""
+    return blocks if blocks["SPECIALIZE"] else blocks | {"PERSISTENT": 0}
 
 
 def matmul_small(a: torch.Tensor, b: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
@@ -119,6 +132,11 @@ def matmul_small(a: torch.Tensor, b: torch.Tensor, blocks: Blocks | None = None)
 def matmul_tiny(a: torch.Tensor, b: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """Return a @ b as `matmul` does where the tiles of `matmul_small` would too."""
     return matmul(a, b, blocks=blocks or blocks_for("matmul_tiny", a))
+
+
+def matmul_least(a: torch.Tensor, b: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
+    """Return a @ b as `matmul` does where those of `matmul_tiny` would too, and K is too short to be split."""
+    return matmul(a, b, blocks=blocks or blocks_for("matmul_least", a))
 
 
 def matmul_split(a: torch.Tensor, b: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
@@ -225,17 +243,22 @@ FEW_SAMPLES = (
 SMALL_SAMPLES = (
     Sample("77x144x80", _pair(77, 144, 80), quick=True),
     Sample("2048x1024x8192", _pair(2048, 1024, 8192), bench=True, dtypes=("float16", "bfloat16")),
+    Sample("512x4096x14336", _pair(512, 4096, 14336), bench=True, dtypes=("float16", "bfloat16")),
 )
 TINY_SAMPLES = (
     Sample("65x80x48", _pair(65, 80, 48), quick=True),
     Sample("1024x1024x1024", _pair(1024, 1024, 1024), bench=True, dtypes=("float16", "bfloat16")),
 )
+LEAST_SAMPLES = (
+    Sample("65x48x80", _pair(65, 48, 80), quick=True),
+    Sample("128x4096x4096", _pair(128, 4096, 4096), bench=True, dtypes=("float16", "bfloat16")),
+)
 SPLIT_SAMPLES = (
     Sample("65x33x300", _pair(65, 33, 300), quick=True),
     Sample("77x144x512-transposed", _laid_out("transposed", 77, 144, 512)),
-    Sample("512x4096x14336", _pair(512, 4096, 14336), bench=True, dtypes=("float16", "bfloat16")),
+    Sample("128x1024x8192", _pair(128, 1024, 8192), bench=True, dtypes=("float16", "bfloat16")),
 )
-PLAIN = {"PERSISTENT": 0, "SPLIT": 1}
+PLAIN = {"PERSISTENT": 0, "SPECIALIZE": 0, "SUBTILES": 1, "SPLIT": 1, "PROGRAMS": 128, "ENOUGH": 128}
 
 
 def _case(name, operator, samples, blocks):
@@ -263,10 +286,11 @@ def _case(name, operator, samples, blocks):
 
 
 CASES = [
-    _case("matmul", matmul, SAMPLES, {"PROGRAMS": 128}),
-    _case("matmul_small", matmul_small, SMALL_SAMPLES, {"PROGRAMS": 128}),
-    _case("matmul_tiny", matmul_tiny, TINY_SAMPLES, {"BLOCK_M": 32, "PROGRAMS": 1}),
-    _case("matmul_split", matmul_split, SPLIT_SAMPLES, {"SPLIT": 4, "PROGRAMS": 128}),
+    _case("matmul", matmul, SAMPLES, {}),
+    _case("matmul_small", matmul_small, SMALL_SAMPLES, {}),
+    _case("matmul_tiny", matmul_tiny, TINY_SAMPLES, {"BLOCK_M": 32}),
+    _case("matmul_least", matmul_least, LEAST_SAMPLES, {"BLOCK_M": 32, "BLOCK_N": 32}),
+    _case("matmul_split", matmul_split, SPLIT_SAMPLES, {"SPLIT": 4}),
     _case("matmul_few_rows", matmul_few_rows, FEW_SAMPLES, {"BLOCK_M": 16, "SPLIT": 8, "PROGRAMS": 256}),
     _case("matmul_persistent", matmul_persistent, ALIGNED_SAMPLES, {"PERSISTENT": 1, "PROGRAMS": 16}),
 ]

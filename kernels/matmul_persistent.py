@@ -2,7 +2,10 @@
 
 A descriptor names a whole matrix. Hardware for it (NVIDIA from sm_90 on, AMD from gfx1250 on) copies a tile at a time,
 fills what lies outside with 0 and drops what is stored there; elsewhere the compiler makes masked pointers of it.
-Whether a target takes this kernel is an entry of its block table, PERSISTENT.
+Whether a target takes this kernel is an entry of its block table, PERSISTENT; how it is scheduled are two more:
+
+    SPECIALIZE  1: some warps fetch, others multiply (on sm_90 with num_warps = 4, to which Triton adds as many twice)
+    SUBTILES    2: a tile is stored by halves, which takes half of the shared memory and leaves room for a stage more
 """
 
 import functools
@@ -37,13 +40,20 @@ def matmul_persistent_kernel(
     A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr,
     ACTIVATION: tl.constexpr, PRECISION: tl.constexpr, ACCUMULATOR: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+    SPECIALIZE: tl.constexpr, SUBTILES: tl.constexpr,
 ):  # fmt: skip
-    """Each program computes every num_programs-th tile of c, over K in steps of BLOCK_K."""
+    """Each program computes every num_programs-th tile of c, over K in steps of BLOCK_K.
+
+    Flattened, the two loops are one, and the next tile is being fetched while this one is stored; specialised warps
+    that fetch run ahead by themselves.
+    """
     a_matrix = descriptor(a_ptr, M, K, stride_a, A_TRANSPOSED, BLOCK_M, BLOCK_K)
     b_matrix = descriptor(b_ptr, K, N, stride_b, B_TRANSPOSED, BLOCK_K, BLOCK_N)
-    c_matrix = descriptor(c_ptr, M, N, stride_c, False, BLOCK_M, BLOCK_N)
+    c_matrix = descriptor(c_ptr, M, N, stride_c, False, BLOCK_M, BLOCK_N // SUBTILES)
     tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
-    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+    for tile in tl.range(
+        tl.program_id(0), tiles, tl.num_programs(0), flatten=not SPECIALIZE, warp_specialize=SPECIALIZE == 1
+    ):
         tile_m, tile_n = grouped_tile(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M)
         row, column = tile_m * BLOCK_M, tile_n * BLOCK_N
         accumulator = tl.zeros((BLOCK_M, BLOCK_N), ACCUMULATOR)
@@ -54,16 +64,23 @@ def matmul_persistent_kernel(
         if bias_ptr is not None:
             columns = column + tl.arange(0, BLOCK_N)[None, :]
             accumulator += tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(ACCUMULATOR)
-        c_matrix.store([row, column], activate(accumulator, ACTIVATION).to(c_ptr.dtype.element_ty))
+        c = activate(accumulator, ACTIVATION).to(c_ptr.dtype.element_ty)
+        if SUBTILES == 1:
+            c_matrix.store([row, column], c)
+        else:
+            left, right = tl.split(tl.permute(tl.reshape(c, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1)))
+            c_matrix.store([row, column], left)
+            c_matrix.store([row, column + BLOCK_N // 2], right)
 
 
-CHOICES = ("PERSISTENT", "PROGRAMS", "SPLIT")  # entries that choose a kernel and its grid
+CHOICES = ("PERSISTENT", "PROGRAMS", "ENOUGH", "SPLIT")  # entries that choose a kernel and its grid
+SCHEDULE = ("SPECIALIZE", "SUBTILES")  # and those that only this kernel has
 
 
 @functools.lru_cache
-def kernel_blocks(blocks):
+def kernel_blocks(blocks, without=(*CHOICES, *SCHEDULE)):
     """Return the blocks that are constants and options of a kernel: without those that choose it."""
-    return Blocks({name: size for name, size in blocks.items() if name not in CHOICES})
+    return Blocks({name: size for name, size in blocks.items() if name not in without})
 
 
 def takes(matrix):
@@ -79,7 +96,7 @@ def launch_matmul_persistent(a, b, bias, c, blocks, given):
     triton.set_allocator(_scratch)
     matmul_persistent_kernel[(min(tiles, blocks["PROGRAMS"]),)](
         a, b, bias, c, M, N, K, max(a.stride()), max(b.stride()), c.stride(0),
-        A_TRANSPOSED=a.stride(1) != 1, B_TRANSPOSED=b.stride(1) != 1, **given, **kernel_blocks(blocks),
+        A_TRANSPOSED=a.stride(1) != 1, B_TRANSPOSED=b.stride(1) != 1, **given, **kernel_blocks(blocks, CHOICES),
     )  # fmt: skip
 
 

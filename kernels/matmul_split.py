@@ -4,6 +4,8 @@ Each part of K is summed by itself, in float32, and the parts are added in a sec
 comes out the same each time, which atomic additions would not give.
 """
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
@@ -80,12 +82,19 @@ def tile_options(blocks):
     return {name: blocks[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")}
 
 
-def launch_matmul_split(a, b, bias, c, blocks, given):
-    """Write activation(a @ b + bias) into `c`; `given` are the kernel's other constants. Parts are scratch memory."""
+@functools.lru_cache
+def for_rows(blocks, M):
+    """Return the blocks with tiles no taller than M rows need."""
+    return blocks | {"BLOCK_M": min(blocks["BLOCK_M"], max(16, next_power_of_2(M)))}
+
+
+def launch_matmul_split(a, b, bias, c, blocks, given, share, parts):
+    """Write activation(a @ b + bias) into `c`, from `parts` of `share` of K each, which are scratch memory.
+
+    `given` are the kernel's other constants.
+    """
     (M, K), N = a.shape, b.shape[1]
-    blocks = blocks | {"BLOCK_M": min(blocks["BLOCK_M"], max(16, next_power_of_2(M)))}
     tiles = cdiv(M, blocks["BLOCK_M"]) * cdiv(N, blocks["BLOCK_N"])
-    share, parts = shares(K, tiles, blocks)
     accumulator = given["ACCUMULATOR"]
     dtype = {tl.int32: torch.int32, tl.float64: torch.float64}.get(accumulator, torch.float32)
     part = torch.empty((parts, M, N), dtype=dtype, device=a.device)
