@@ -188,6 +188,7 @@ def keep(package: Package, recording: Path, folder: Path) -> None:
         launch["file"] = launch["file"].rpartition("site-packages/")[2].rpartition("code_cache/")[2]
     data["versions"][package.distribution] = importlib.metadata.version(package.distribution)
     data |= {"paths": [], "program": [Path(word).name for word in data["program"]]}
+    data["variables"] = {n: v for n, v in data.get("variables", {}).items() if not Path(v).is_absolute()}
     text = json.dumps(data, separators=(",", ":")).encode()
     (folder / f"{recording.name}.gz").write_bytes(gzip.compress(text, mtime=0))
 

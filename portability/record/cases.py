@@ -118,23 +118,26 @@ def infos(several: Iterable[Launched]) -> list[CaseInfo]:
 
 
 def names_of(calls: Iterable[Call]) -> Mapping[tuple[str, str], str]:
-    """Return a short name for each module and kernel; where a package has two of one name, with as much of the modules'
-    names as tells them apart."""
-    modules: dict[tuple[str, str], dict[str, None]] = {}
+    """Return a short name for each module and kernel.
+
+    Where a package has two of one name, as much of the modules' names is in it as tells them apart; modules that a
+    package writes while it runs have names that say nothing.
+    """
+    modules: dict[tuple[str, str], dict[str, bool]] = {}
     for call in calls:
-        modules.setdefault((package_of(call), call.kernel), {})[call.module] = None
+        modules.setdefault((package_of(call), call.kernel), {})[call.module] = call.origin == "written"
     made: dict[tuple[str, str], str] = {}
     for (package, kernel), several in modules.items():
-        parts = _distinct(list(several))
-        for module in several:
-            within = "".join(f"{part}." for part in module.split(".")[-parts:]) if parts else ""
+        parts = _distinct([m for m, written in several.items() if written])
+        for module, written in several.items():
+            within = "".join(f"{part}." for part in module.split(".")[-parts:]) if parts and written else ""
             made[module, kernel] = UNSAID.sub("_", f"{package}:{within}{kernel}")
     return made
 
 
 def _distinct(modules: Sequence[str]) -> int:
-    """Return how many of their last parts tell modules apart; 0 for a single one."""
-    if len(modules) == 1:
+    """Return how many of their last parts tell modules apart; 0 for a single one, or none."""
+    if len(modules) < 2:
         return 0
     most = max(m.count(".") + 1 for m in modules)
     return next(n for n in range(1, most + 1) if len({tuple(m.split(".")[-n:]) for m in modules}) == len(modules))

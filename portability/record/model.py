@@ -85,9 +85,11 @@ class Call:
 
     @property
     def identity(self) -> str:
-        """Equal for launches that compile alike, wherever their package is installed."""
-        data = to_json(dataclasses.replace(self, file=self.short_file, grids=(), arguments={}, error="", tuning=""))
-        return json.dumps(data, sort_keys=True)
+        """Equal for launches that compile alike, wherever their package is installed or writes its modules."""
+        module = self.module if self.origin == "written" else ""
+        file = self.short_file if self.origin == "written" else ""
+        plain = dataclasses.replace(self, module=module, file=file, grids=(), arguments={}, error="", tuning="")
+        return json.dumps(to_json(plain), sort_keys=True)
 
 
 @dataclass(frozen=True)

@@ -48,11 +48,16 @@ def asked(request: Mapping[str, Any]) -> Replay:
     """Return what is asked for, where modules are found as in the recorded program."""
     target, recording = from_json(Target, request["target"]), from_json(Recording, request["recording"])
     extend_paths(recording.paths)
-    os.environ.update(recording.variables)
+    os.environ.update({n: v for n, v in recording.variables.items() if not _elsewhere(v)})
     adapter = backends.discover(tuple(request.get("backends", ())))[target.backend]
     calls = [from_json(Call, data) for data in request["calls"]]
     against = from_json(Call, request["against"]) if request.get("against") else None
     return Replay(calls, adapter, target, request.get("configs", 1), recording.target, against)
+
+
+def _elsewhere(value: str) -> bool:
+    """Return whether a variable's value is a path of the machine that recorded it, and is none here."""
+    return Path(value).is_absolute() and not Path(value).exists()
 
 
 @dataclass

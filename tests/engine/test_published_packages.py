@@ -15,6 +15,8 @@ from types import ModuleType
 
 import pytest
 
+from portability.record.model import read
+
 ROOT = Path(__file__).parents[2]
 PUBLISHED, DRIVERS, FOUND = ROOT / "results" / "packages", ROOT / "examples" / "packages", ROOT / "examples" / "found"
 PACKAGES = sorted({p.stem.rpartition("-")[0] for p in PUBLISHED.glob("*.jsonl")})
@@ -83,6 +85,23 @@ def test_a_recording_names_the_version_of_what_was_recorded(scans: ModuleType, p
     recorded = json.loads(gzip.decompress(path.read_bytes()))
     package = next(p for p in scans.PACKAGES if path.name.startswith(f"{p.name}-"))
     assert {"python", "torch", "triton", package.distribution} <= recorded["versions"].keys()
+
+
+@pytest.mark.parametrize("path", sorted((PUBLISHED / "launches").glob("*.gz")), ids=lambda p: p.name)
+def test_a_recording_is_checked_where_its_package_is_installed_and_nothing_else(path: Path) -> None:
+    """A kernel is of the package, or of a module that the package wrote, whose text is then in the recording."""
+    package = path.name.rpartition("-")[0].rpartition("-")[0]
+    calls = read(path).launches
+    assert calls
+    lost = {c.module for c in calls if c.module.partition(".")[0] != package and not c.source}
+    assert not lost
+
+
+def test_as_many_kernels_of_a_package_are_timed_as_are_asked_for(scans: ModuleType) -> None:
+    paths = sorted((PUBLISHED / "launches").glob("liger_kernel-*.gz"))
+    every = scans.names(paths, sys.maxsize)
+    assert scans.names(paths, 3) == every[:3]
+    assert len(set(every)) == len(every) > 70
 
 
 @pytest.mark.parametrize("path", sorted(DRIVERS.glob("*.py")), ids=lambda p: p.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import importlib.util
+import os
 import threading
 from collections.abc import Callable
 from datetime import date
@@ -18,7 +19,7 @@ import triton.language as tl
 
 from portability import expectations
 from portability.backend import discover
-from portability.model import Cell, Evidence, Observation, Outcome, Standing, Target
+from portability.model import Cell, Evidence, Observation, Outcome, Standing, Target, to_json
 from portability.porting import regrid
 from portability.record import check as checks
 from portability.record import rendering
@@ -26,7 +27,7 @@ from portability.record.cases import Launched, first_of_each, infos, launched, s
 from portability.record.check import Request as CheckRequest
 from portability.record.check import check
 from portability.record.model import Call, Grid, Recording, read, write
-from portability.record.replay import Replay
+from portability.record.replay import Replay, asked
 from portability.results import write_runs
 from portability.run import Options
 from tests.engine import recorded_kernels as kernels
@@ -270,6 +271,16 @@ def test_as_much_of_a_module_is_named_as_tells_its_kernels_apart() -> None:
     assert [x.name for x in launched(Recording("cuda:90", launches=calls))] == ["p:a.ops.k", "p:b.ops.k"]
 
 
+def test_modules_that_a_package_writes_are_not_named() -> None:
+    """Their names hold a hash or the number of a process, and are others the next time."""
+    calls = tuple(
+        Call("k", f"_made_{n}", f"/cache/{n}.py", 1, "0", origin="generated", package="p", source=f"# {n // 2}")
+        for n in range(3)
+    )
+    assert {x.name for x in launched(Recording("cuda:90", launches=calls))} == {"p:k"}
+    assert calls[0].identity == calls[1].identity != calls[2].identity
+
+
 def test_a_launch_is_the_same_wherever_its_package_is_installed() -> None:
     """So a published recording gives the cells of the one that it was made from."""
     here, there = (
@@ -364,6 +375,17 @@ def test_a_generated_kernels_error_names_the_file_that_was_written(tmp_path: Pat
     seen = observe(broken, "cuda:90")
     assert seen.outcome is Outcome.COMPILE_ERROR
     assert seen.line == "written_meanwhile.py:6"
+
+
+def test_a_path_of_another_machine_is_not_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A package may name the folder that it is installed in."""
+    made = {"PORTABILITY_A": "nvidia", "PORTABILITY_B": str(tmp_path / "gone"), "PORTABILITY_C": str(tmp_path)}
+    for name in made:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setitem(os.environ, name, "")  # so that it is put back
+    recording = Recording("cuda:90", variables=made)
+    asked({"target": to_json(TARGETS["cuda:90"]), "recording": to_json(recording), "calls": []})
+    assert [os.environ[n] for n in made] == ["nvidia", "", str(tmp_path)]
 
 
 def test_variables_that_a_program_sets_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
