@@ -147,31 +147,49 @@ def _peak(call: Callable[[], Any]) -> int:
 
 
 def overhead() -> list[dict[str, Any]]:
-    """Return the host's microseconds a call of `kernel[grid]`, of the operator on it, and through autograd."""
+    """Return the host's microseconds a call of operators, and over the bare `kernel[grid]` of each one's own kernel."""
     import torch
 
     from portability.kernel import blocks_for, cdiv
     from portability.kernels import elementwise, softmax, vector_add
+    from portability.kernels.rows import whole_rows
 
     x, y = torch.randn(2, 4096, device="cuda")
     out = torch.empty_like(x)
     blocks = blocks_for("vector_add", x)
-    rows = torch.randn(8, 512, device="cuda")
-    leaf = rows.clone().requires_grad_()
     grid = (cdiv(4096, blocks["BLOCK_SIZE"]),)
-    bare = _host_time(lambda: vector_add.add_kernel[grid](x, y, out, 4096, **blocks))
-    calls: dict[str, Callable[[], Any]] = {
-        "empty_like alone": lambda: torch.empty_like(x),
-        "vector_add.add": lambda: vector_add.add(x, y),
-        "elementwise.add": lambda: elementwise.add(x, y),
-        "softmax": lambda: softmax.softmax(rows),
-        "softmax, through autograd": lambda: softmax.softmax(leaf),
-    }
+    layouts = ((x.shape, x.stride()),) * 3
+    kernel, tiles, numbers, constants = elementwise.plan(x.shape, layouts, blocks_for("elementwise_add", x))
+    rows = torch.randn(8, 512, device="cuda")
+    turned, leaf = torch.empty_like(rows), rows.clone().requires_grad_()
+    whole = whole_rows(512, blocks_for("softmax", rows))
+    programs = (cdiv(8, whole["BLOCK_M"]),)
+    timed: list[tuple[str, Callable[[], Any], dict[str, Callable[[], Any]]]] = [
+        (
+            "vector_add's kernel[grid], bare",
+            lambda: vector_add.add_kernel[grid](x, y, out, 4096, **blocks),
+            {"vector_add.add": lambda: vector_add.add(x, y), "empty_like alone": lambda: torch.empty_like(x)},
+        ),
+        (
+            "elementwise's kernel[grid], bare",
+            lambda: kernel[tiles](x, y, out, *numbers, OPERATION="add", **constants),
+            {"elementwise.add": lambda: elementwise.add(x, y)},
+        ),
+        (
+            "softmax's kernel[grid], bare",
+            lambda: softmax.softmax_kernel[programs](rows, turned, 8, 512, 512, 1, 512, 1, **whole),
+            {"softmax": lambda: softmax.softmax(rows), "softmax, through autograd": lambda: softmax.softmax(leaf)},
+        ),
+    ]
     operation = getattr(torch.ops, "portability", None)
     if operation is not None and hasattr(operation, "softmax"):
-        calls["softmax, through triton_op"] = lambda: operation.softmax(rows)
-    made = [{"call": "kernel[grid], bare", "us": bare, "over": 0.0}]
-    return made + [{"call": n, "us": (t := _host_time(c)), "over": t - bare} for n, c in calls.items()]
+        timed[-1][2]["softmax, through triton_op"] = lambda: operation.softmax(rows)
+    made = []
+    for name, call, calls in timed:
+        bare = _host_time(call)
+        made.append({"call": name, "us": bare, "over": 0.0})
+        made += [{"call": n, "us": (t := _host_time(c)), "over": t - bare} for n, c in calls.items()]
+    return made
 
 
 def _host_time(call: Callable[[], Any]) -> float:

@@ -26,7 +26,7 @@ from portability.kernels import swiglu as glu
 from portability.kernels.decode_attention import launch_decode_attention
 from portability.kernels.flash_attention_backward import launch_flash_attention_backward
 from portability.kernels.layer_norm_backward import launch_layer_norm_backward
-from portability.kernels.mla_decode import launch_mla_decode
+from portability.kernels.mla_decode import blocks_of_heads, launch_mla_decode
 
 Call = Callable[[], Any]
 HALF = torch.float16
@@ -205,7 +205,7 @@ def swiglu() -> Iterator[Work]:
 
 @_group
 def rotary() -> Iterator[Work]:
-    """Liger's turns queries and keys in place: ours is called for both."""
+    """Liger's turns queries and keys in place, so that each call turns them further; ours writes them anew."""
     batch, sequence, heads, size = 4, 4096, 32, 128
     cos, sin = rope.angles(torch.arange(sequence, device="cuda"), size)
     q, k = (_randn(batch, sequence, heads, size).requires_grad_() for _ in range(2))
@@ -214,9 +214,6 @@ def rotary() -> Iterator[Work]:
     wide = [torch.cat((t, t), -1)[None].to(HALF) for t in (cos, sin)]
     cos, sin = cos.to(HALF), sin.to(HALF)
 
-    def ours() -> Any:
-        return [rope.rotary_embedding(t.detach(), cos, sin) for t in (q, k)]
-
     def liger(q: torch.Tensor, k: torch.Tensor) -> Any:
         assert theirs is not None
         return theirs(q.transpose(1, 2), k.transpose(1, 2), *wide)
@@ -224,15 +221,14 @@ def rotary() -> Iterator[Work]:
     plain = [t.detach() for t in (q, k)]
     peers = {"Liger": lambda: liger(*plain)} if theirs else {}
     name = f"rotary embedding {batch}x{sequence}x{heads}x{size}, queries and keys"
+    ours = lambda: rope.rotary_embedding_pair(*plain, cos, sin)  # noqa: E731
     yield Work(name, ours, peers, {"Liger": 1.0}, Cost(2 * _bytes(q, k)))
 
     def ours_both() -> Any:
-        turned = [rope.rotary_embedding(t, cos, sin) for t in (q, k)]
-        return torch.autograd.grad(turned, (q, k), (dq, dk))
+        return torch.autograd.grad(rope.rotary_embedding_pair(q, k, cos, sin), (q, k), (dq, dk))
 
     def liger_both() -> Any:
-        turned = liger(q * 1, k * 1)  # in place: not of a leaf
-        return torch.autograd.grad(turned, (q, k), (dq.transpose(1, 2), dk.transpose(1, 2)))
+        return torch.autograd.grad(liger(q, k), (q, k), (dq.transpose(1, 2), dk.transpose(1, 2)))
 
     yield Work(f"{name}, both passes", ours_both, {"Liger": liger_both} if theirs else {}, {"Liger": 1.0})
 
@@ -456,7 +452,7 @@ def _latent_decode(batch: int, tokens: int, heads: int) -> Work:
     w_uk, w_uv = _randn(heads, head, rank, scale=rank**-0.5), _randn(heads, rank, value, scale=rank**-0.5)
     q, q_rope = _randn(batch, heads, head), _randn(batch, heads, rope_size)
     out = torch.empty(batch, heads, value, device="cuda", dtype=HALF)
-    blocks = blocks_for("mla_decode", q)
+    blocks = blocks_of_heads(q)
     return Work(
         f"mla_decode {batch}x{tokens} heads {heads}",
         lambda: launch_mla_decode(q, q_rope, cache, w_uk, w_uv, lengths, None, out, blocks),

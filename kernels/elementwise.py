@@ -29,6 +29,7 @@ from portability.kernels.checks import (
     check_device,
     check_dtype,
     check_no_gradient,
+    contiguous_like,
     differentiating,
     named,
     once_per_layout,
@@ -173,9 +174,12 @@ def elementwise(
     Raises `ValueError` for names, shapes and devices that do not fit, `TypeError` for dtypes.
     """
     check_elementwise(operation, x, y)
-    check_no_gradient(f"elementwise {operation}", x=x, y=y)  # the named functions below have theirs
-    shape = x.shape if y is None or y.shape == x.shape else torch.broadcast_shapes(x.shape, y.shape)
-    out = torch.empty(shape, dtype=x.dtype, device=x.device)
+    if differentiating(x, y):  # the named functions below have their gradients
+        check_no_gradient(f"elementwise {operation}", x=x, y=y)
+    if y is None or y.shape == x.shape:
+        out = contiguous_like(x)
+    else:
+        out = torch.empty(torch.broadcast_shapes(x.shape, y.shape), dtype=x.dtype, device=x.device)
     blocks = blocks or blocks_for("elementwise_gelu" if y is None else "elementwise_add", x)
     launch_elementwise(operation, x, y, out, blocks)
     return out

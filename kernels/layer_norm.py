@@ -17,6 +17,7 @@ from portability.kernels.checks import (
     check_last_stride,
     check_no_gradient,
     check_shape,
+    contiguous_like,
     differentiating,
     named,
     once_per_layout,
@@ -127,7 +128,7 @@ def layer_norm(
     if differentiating(x, weight, bias):
         return _LayerNorm.apply(x, weight, bias, eps, blocks)
     check_layer_norm(x, weight, bias)
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    y = contiguous_like(x)
     launch_layer_norm(x, weight, bias, eps, y, None, None, blocks or blocks_for("layer_norm", x))
     return y
 
@@ -139,7 +140,7 @@ def layer_norm_with_moments(
     """Return `layer_norm` of x, and mean and rstd of each row: float32, of the leading dimensions of x."""
     check_layer_norm(x, weight, bias)
     check_no_gradient("layer_norm_with_moments", x=x, weight=weight, bias=bias)
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    y = contiguous_like(x)
     mean, rstd = (torch.empty(x.shape[:-1], dtype=torch.float32, device=x.device) for _ in range(2))
     launch_layer_norm(x, weight, bias, eps, y, mean, rstd, blocks or blocks_for("layer_norm", x))
     return y, mean, rstd

@@ -39,6 +39,8 @@ from portability.kernels.checks import (
 )
 
 PROJECTION_ROWS, PROJECTION_COLS = 16, 64  # tiles of the two projections, whose work is small
+LOG2_E = tl.constexpr(1.4426950408889634)  # exp(x) = exp2(x · log2 e): scores and their sums are in powers of 2
+FEW_HEADS = 32  # at the most
 PARTS = 4  # of a split sequence that are combined at a time
 
 
@@ -78,8 +80,9 @@ def split_kernel(
     """Each program attends over SPLIT tokens of one sequence for BLOCK_H heads; a token's latent is key and value.
 
     Scores are (tokens, heads) and the sums (latent, heads): tokens and the latent are many where heads may be few, and
-    a matrix unit wants many rows. As a key, the latent is read BLOCK_K elements at a time: whole, it would fill some
-    targets' shared memory with its query. Where BLOCK_K holds all of it, it is read once, as key and value.
+    a matrix unit wants many rows. The latent is held in two halves, whose products do not wait for each other. As a
+    key, it is read BLOCK_K elements at a time: whole, it would fill some targets' shared memory with its query. Where
+    BLOCK_K holds all of it, it is read once, as key and value.
     """
     batch = tl.program_id(0).to(tl.int64)
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
@@ -89,44 +92,56 @@ def split_kernel(
     if start >= end:  # past this sequence: `combine_kernel` does not look here
         return
 
-    r, p, k = tl.arange(0, BLOCK_R), tl.arange(0, BLOCK_P), tl.arange(0, BLOCK_K)
-    is_head, in_rank, in_rope = (heads < n_heads)[None, :], (r < rank)[None, :], (p < rope_dim)[None, :]
+    HALF: tl.constexpr = BLOCK_R // 2
+    r_0, p, k = tl.arange(0, HALF), tl.arange(0, BLOCK_P), tl.arange(0, BLOCK_K)
+    r_1 = r_0 + HALF
+    is_head, in_rope = (heads < n_heads)[None, :], (p < rope_dim)[None, :]
     query = (batch * n_heads + heads)[None, :]
     qr_ptrs = qr_ptr + batch * stride_qrb + heads[None, :] * stride_qrh + p[:, None]
     q_r = tl.load(qr_ptrs, mask=is_head & (p < rope_dim)[:, None], other=0.0)
-    qc_ptrs = qc_ptr + query * rank + k[:, None]
-    q_c = tl.load(qc_ptrs, mask=is_head & (k < rank)[:, None], other=0.0)
+    if BLOCK_K >= BLOCK_R:
+        q_0 = tl.load(qc_ptr + query * rank + r_0[:, None], mask=is_head & (r_0 < rank)[:, None], other=0.0)
+        q_1 = tl.load(qc_ptr + query * rank + r_1[:, None], mask=is_head & (r_1 < rank)[:, None], other=0.0)
 
     m = tl.full((BLOCK_H,), -float("inf"), dtype=tl.float32)
     l = tl.zeros((BLOCK_H,), dtype=tl.float32)
-    acc = tl.zeros((BLOCK_R, BLOCK_H), dtype=tl.float32)
+    acc_0 = tl.zeros((HALF, BLOCK_H), dtype=tl.float32)
+    acc_1 = tl.zeros((HALF, BLOCK_H), dtype=tl.float32)
     for n in range(start, end, BLOCK_N):
         t = n + tl.arange(0, BLOCK_N)
         exists = (t < end)[:, None]
         rows = cache_ptr + batch * stride_cb + t.to(tl.int64)[:, None] * stride_ct
         k_r = tl.load(rows + rank + p[None, :], mask=exists & in_rope, other=0.0)
         scores = tl.dot(k_r, q_r, input_precision="ieee")
-        c = tl.load(rows + k[None, :], mask=exists & (k < rank)[None, :], other=0.0)
-        scores = tl.dot(c, q_c, scores, input_precision="ieee")
         if BLOCK_K < BLOCK_R:
-            for k0 in range(BLOCK_K, rank, BLOCK_K):
+            for k0 in range(0, rank, BLOCK_K):
                 piece = k0 + k
-                q_piece = tl.load(qc_ptrs + k0, mask=is_head & (piece < rank)[:, None], other=0.0)
+                q_piece = tl.load(
+                    qc_ptr + query * rank + piece[:, None], mask=is_head & (piece < rank)[:, None], other=0.0
+                )
                 c_piece = tl.load(rows + piece[None, :], mask=exists & (piece < rank)[None, :], other=0.0)
                 scores = tl.dot(c_piece, q_piece, scores, input_precision="ieee")
-        scores = tl.where(exists, scores * scale, -float("inf"))
+        c_0 = tl.load(rows + r_0[None, :], mask=exists & (r_0 < rank)[None, :], other=0.0)
+        c_1 = tl.load(rows + r_1[None, :], mask=exists & (r_1 < rank)[None, :], other=0.0)
+        if BLOCK_K >= BLOCK_R:
+            first = tl.dot(c_0, q_0, input_precision="ieee")
+            second = tl.dot(c_1, q_1, input_precision="ieee")
+            scores = (first + second) + scores
+        scores = tl.where(exists, scores * (scale * LOG2_E), -float("inf"))
         m_new = tl.maximum(m, tl.max(scores, axis=0))
-        alpha = tl.exp(m - m_new)
-        weights = tl.exp(scores - m_new[None, :])
+        alpha = tl.exp2(m - m_new)
+        weights = tl.exp2(scores - m_new[None, :])
         l = l * alpha + tl.sum(weights, axis=0)
-        if BLOCK_K < BLOCK_R:
-            c = tl.load(rows + r[None, :], mask=exists & in_rank, other=0.0)
-        acc = tl.dot(tl.trans(c), weights.to(c.dtype), acc * alpha[None, :], input_precision="ieee")
+        weights = weights.to(c_0.dtype)
+        acc_0 = tl.dot(tl.trans(c_0), weights, acc_0 * alpha[None, :], input_precision="ieee")
+        acc_1 = tl.dot(tl.trans(c_1), weights, acc_1 * alpha[None, :], input_precision="ieee")
         m = m_new
 
-    parts = query * n_splits + split
-    tl.store(part_ptr + parts * rank + r[:, None], acc / l[None, :], mask=is_head & (r < rank)[:, None])
-    tl.store(lse_ptr + (batch * n_heads + heads) * n_splits + split, m + tl.log(l), mask=heads < n_heads)
+    parts = (query * n_splits + split) * rank
+    share = (1.0 / l)[None, :]
+    tl.store(part_ptr + parts + r_0[:, None], acc_0 * share, mask=is_head & (r_0 < rank)[:, None])
+    tl.store(part_ptr + parts + r_1[:, None], acc_1 * share, mask=is_head & (r_1 < rank)[:, None])
+    tl.store(lse_ptr + (batch * n_heads + heads) * n_splits + split, m + tl.log2(l), mask=heads < n_heads)
 
 
 @triton.jit
@@ -134,7 +149,7 @@ def combine_kernel(
     part_ptr, lse_ptr, lengths_ptr, out_ptr, n_heads, n_splits, rank,
     SPLIT: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_R: tl.constexpr,
 ):  # fmt: skip
-    """out = Σ_s exp(lse_s) part_s / Σ_s exp(lse_s): each program takes one head of one sequence, BLOCK_S parts a time."""
+    """out = Σ_s exp2(lse_s) part_s / Σ_s exp2(lse_s) of one head of one sequence, BLOCK_S parts at a time."""
     query = tl.program_id(0).to(tl.int64)
     used = tl.cdiv(tl.load(lengths_ptr + query // n_heads), SPLIT)
     r = tl.arange(0, BLOCK_R)
@@ -148,8 +163,8 @@ def combine_kernel(
         part_ptrs = part_ptr + (query * n_splits + s)[:, None] * rank + r[None, :]
         part = tl.load(part_ptrs, mask=(s < used)[:, None] & in_rank, other=0.0)
         m_new = tl.maximum(m, tl.max(lse, axis=0))
-        share = tl.exp(lse - m_new)
-        alpha = tl.exp(m - m_new)
+        share = tl.exp2(lse - m_new)
+        alpha = tl.exp2(m - m_new)
         l = l * alpha + tl.sum(share, axis=0)
         latent = latent * alpha + tl.sum(share[:, None] * part, axis=0)
         m = m_new
@@ -171,8 +186,8 @@ def launch_mla_decode(q, q_rope, cache, w_uk, w_uv, lengths, scale, out, blocks)
     BLOCK_H = min(blocks["BLOCK_H"], tile(H))
     split_kernel[(B, cdiv(H, BLOCK_H), n_splits)](
         latent, q_rope, cache, lengths, part, lse, (D + P) ** -0.5 if scale is None else scale, H, R, P,
-        *q_rope.stride()[:2], *cache.stride()[:2], BLOCK_R=tile(R), BLOCK_P=tile(P),
-        **blocks | {"BLOCK_H": BLOCK_H, "BLOCK_K": min(blocks["BLOCK_K"], tile(R))},
+        *q_rope.stride()[:2], *cache.stride()[:2], BLOCK_R=2 * tile(cdiv(R, 2)), BLOCK_P=tile(P),
+        **blocks | {"BLOCK_H": BLOCK_H, "BLOCK_K": min(blocks["BLOCK_K"], 2 * tile(cdiv(R, 2)))},
     )  # fmt: skip
     combine_kernel[(B * H,)](
         part, lse, lengths, latent, H, n_splits, R,
@@ -232,8 +247,28 @@ def mla_decode(
     check_contiguous("mla_decode", lengths=lengths)
     check_no_gradient("mla_decode", **operands)
     out = torch.empty((B, H, w_uv.shape[2]), dtype=q.dtype, device=q.device)
-    launch_mla_decode(q, q_rope, cache, w_uk, w_uv, lengths, scale, out, blocks or blocks_for("mla_decode", q))
+    launch_mla_decode(q, q_rope, cache, w_uk, w_uv, lengths, scale, out, blocks or blocks_of_heads(q))
     return out
+
+
+def blocks_of_heads(q):
+    """Return the blocks for as many heads as `q` has: few leave room for more programs on a compute unit."""
+    return blocks_for("mla_decode_few_heads" if q.shape[1] <= FEW_HEADS else "mla_decode", q)
+
+
+def mla_decode_few_heads(
+    q: torch.Tensor,
+    q_rope: torch.Tensor,
+    cache: torch.Tensor,
+    w_uk: torch.Tensor,
+    w_uv: torch.Tensor,
+    lengths: torch.Tensor,
+    scale: float | None = None,
+    blocks: Blocks | None = None,
+) -> torch.Tensor:
+    """Return the same with the blocks for few heads, which `mla_decode` takes itself where there are few."""
+    blocks = blocks or blocks_for("mla_decode_few_heads", q)
+    return mla_decode(q, q_rope, cache, w_uk, w_uv, lengths, scale, blocks=blocks)
 
 
 @dataclass(frozen=True)
@@ -310,8 +345,8 @@ def _around_a_split(d: Draw):
     return n - 1, n, n + 1, 0
 
 
-def _of_length(d: Draw, n):
-    return _operands((n,) * 16, 128, 128, 64, 512, 128, tokens=n)(d)
+def _of_length(d: Draw, n, heads):
+    return _operands((n,) * 16, heads, 128, 64, 512, 128, tokens=n)(d)
 
 
 def _cost(q, q_rope, cache, w_uk, w_uv, lengths, _scale, out):
@@ -321,39 +356,62 @@ def _cost(q, q_rope, cache, w_uk, w_uv, lengths, _scale, out):
     return Cost(moved * q.element_size(), flops=flops, unit=named(q.dtype))
 
 
-CASE = KernelCase(
-    name="mla_decode",
-    operator=mla_decode,
-    launch=launch_mla_decode,
-    reference=mla_decode_reference,
-    terms=mla_decode_terms,
-    samples=(
-        Sample("1-h1-1.1.1.1", _operands((1,), 1, 1, 1, 1, 1)),
-        Sample("33.7.0-h5-20.6.40.24", _operands((33, 7, 0), 5, 20, 6, 40, 24, scale=0.2), quick=True),
-        Sample("64.48-h16-32.16.64.32", _operands((64, 48), 16, 32, 16, 64, 32)),
-        Sample("around-a-split-h17-16.8.32.16", _operands(_around_a_split, 17, 16, 8, 32, 16)),
-        Sample("40.9-h2-16.8.24.16-large-scores", _operands((40, 9), 2, 16, 8, 24, 16, scale=30.0)),
-        Sample("9.20-h4-32.16.48.80-transposed", _operands((9, 20), 4, 32, 16, 48, 80, transposed=True)),
-        # A cache that is full to its last number, with no rotated part behind the latent, of more than one BLOCK_K.
-        Sample("23.35-h2-16.0.100.16-full", _operands((23, 35), 2, 16, 0, 100, 16, tokens=35)),
-        Sample("35-h4-128.64.512.128", _operands((35,), 4, 128, 64, 512, 128)),  # DeepSeek's own sizes
-        Sample(
-            "16x8192-h128-128.64.512.128",
-            _operands((8192,) * 16, 128, 128, 64, 512, 128, tokens=8192),
-            bench=True,
-            dtypes=("float16", "bfloat16"),
+BLOCKS = Blocks(SPLIT=256, BLOCK_H=16, BLOCK_N=16, BLOCK_K=64, num_warps=4, num_stages=1)
+SPACE = {
+    "SPLIT": (128, 256, 512, 1024, 2048, 4096),
+    "BLOCK_H": (16, 32, 64),
+    "BLOCK_N": (16, 32, 64),
+    "BLOCK_K": (32, 64, 128, 256, 512),
+    "num_warps": (4, 8),
+    "num_stages": (1, 2, 3),
+}
+
+
+def _case(name, operator, samples, heads):
+    return KernelCase(
+        name=name,
+        operator=operator,
+        launch=launch_mla_decode,
+        reference=mla_decode_reference,
+        terms=mla_decode_terms,
+        samples=samples,
+        dtypes=("float32", "float16", "bfloat16"),
+        cost=_cost,
+        sweep=Sweep(powers_of_2(8, 14), lambda d, n: _of_length(d, n, heads), f"tokens of 16 sequences, {heads} heads"),
+        blocks=BLOCKS,
+        space=SPACE,
+    )
+
+
+def _timed(heads):
+    inputs = _operands((8192,) * 16, heads, 128, 64, 512, 128, tokens=8192)
+    return Sample(f"16x8192-h{heads}-128.64.512.128", inputs, bench=True, dtypes=("float16", "bfloat16"))
+
+
+CASES = [
+    _case(
+        "mla_decode",
+        mla_decode,
+        (
+            Sample("1-h1-1.1.1.1", _operands((1,), 1, 1, 1, 1, 1)),
+            Sample("33.7.0-h5-20.6.40.24", _operands((33, 7, 0), 5, 20, 6, 40, 24, scale=0.2), quick=True),
+            Sample("64.48-h16-32.16.64.32", _operands((64, 48), 16, 32, 16, 64, 32)),
+            Sample("around-a-split-h17-16.8.32.16", _operands(_around_a_split, 17, 16, 8, 32, 16)),
+            Sample("40.9-h2-16.8.24.16-large-scores", _operands((40, 9), 2, 16, 8, 24, 16, scale=30.0)),
+            Sample("9.20-h4-32.16.48.80-transposed", _operands((9, 20), 4, 32, 16, 48, 80, transposed=True)),
+            Sample("35-h4-128.64.512.128", _operands((35,), 4, 128, 64, 512, 128)),  # DeepSeek's own sizes
+            _timed(128),
         ),
+        heads=128,
     ),
-    dtypes=("float32", "float16", "bfloat16"),
-    cost=_cost,
-    sweep=Sweep(powers_of_2(8, 14), _of_length, "tokens of 16 sequences, 128 heads"),
-    blocks=Blocks(SPLIT=256, BLOCK_H=16, BLOCK_N=16, BLOCK_K=64, num_warps=4, num_stages=1),
-    space={
-        "SPLIT": (128, 256, 512, 1024),
-        "BLOCK_H": (16, 32, 64),
-        "BLOCK_N": (16, 32, 64),
-        "BLOCK_K": (32, 64, 128, 256, 512),
-        "num_warps": (4, 8),
-        "num_stages": (1, 2),
-    },
-)
+    _case(
+        "mla_decode_few_heads",
+        mla_decode_few_heads,
+        (
+            Sample("33.7.0-h5-20.6.40.24", _operands((33, 7, 0), 5, 20, 6, 40, 24, scale=0.2), quick=True),
+            Sample("around-a-split-h3-16.8.32.16", _operands(_around_a_split, 3, 16, 8, 32, 16)),
+            _timed(16),
+        ),
+        heads=16,
+    ),
+]

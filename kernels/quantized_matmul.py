@@ -36,6 +36,8 @@ from portability.kernels.checks import (
 )
 from portability.kernels.matmul_split import add_parts, shares, tile_options
 
+PART_ROWS = 512  # of all parts of one tile: more cost more to write and to add than a further split of K saves
+
 
 @triton.jit
 def four_bits(nibbles, DTYPE: tl.constexpr):
@@ -49,43 +51,64 @@ def four_bits(nibbles, DTYPE: tl.constexpr):
     elif tl.bfloat16 == DTYPE:
         values = (nibbles | 0x4300).to(tl.bfloat16, bitcast=True) - 136.0
     else:
-        values = (nibbles - 8).to(DTYPE)
+        values = nibbles.to(DTYPE) - 8.0
+    return values.to(DTYPE)
+
+
+@triton.jit
+def high_bits(bytes_, DTYPE: tl.constexpr):
+    """Return the high four bits of int16 `bytes_`, less 8, in DTYPE; in float16 they stay where they are, 16 times as
+    much: 1024 + 16 n is exact there, and a shift of every byte is saved.
+    """
+    if tl.float16 == DTYPE:
+        values = ((bytes_ & 0xF0) | 0x6400).to(tl.float16, bitcast=True) - 1152.0
+    else:
+        values = four_bits(bytes_ >> 4, DTYPE)
     return values.to(DTYPE)
 
 
 @triton.jit
 def int4_matmul_kernel(
-    x_ptr, packed_ptr, scales_ptr, part_ptr, M, N, K, half, share,
+    x_ptr, packed_ptr, scales_ptr, part_ptr, M, N, K, share,
     stride_xm, stride_xk, stride_pk, stride_pn, stride_sg, stride_m,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    HALF: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """Each program sums one tile over one part of K. A byte holds q[k] in its low and q[k + half] in its high bits.
+    """Each program sums one tile over one part of K. A byte holds q[k] in its low and q[k + HALF] in its high bits.
 
-    A part is `share` rows of bytes; part p of the result begins p · M rows further on.
+    The tile is that of the transposed product, wᵀ @ xᵀ: weights are many where rows of x are few, and a matrix unit
+    wants many rows on the left, which it takes from registers, where they are unpacked. A part is `share` rows of
+    bytes; part p of the result begins p · M rows further on.
     """
     tiles_m = tl.cdiv(M, BLOCK_M)
     rows = ((tl.program_id(0) % tiles_m) * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)
     cols = (tl.program_id(0) // tiles_m) * BLOCK_N + tl.arange(0, BLOCK_N)
-    in_rows, in_cols = (rows < M)[:, None], (cols < N)[None, :]
+    in_rows, in_cols = (rows < M)[None, :], cols < N
     first = tl.program_id(1) * share
     last = tl.minimum(first + share, K // 2)
-    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for byte in range(first, last, BLOCK_K):  # BLOCK_K divides half and share: a block of bytes is of one group
-        group = byte // half
+    scale_ptrs = scales_ptr + cols
+    SIXTEENTH: tl.constexpr = 0.0625 if tl.float16 == x_ptr.dtype.element_ty else 1.0
+    acc = tl.zeros((BLOCK_N, BLOCK_M), dtype=tl.float32)
+    scale = tl.load(scale_ptrs + first // HALF * stride_sg, mask=in_cols, other=0.0)
+    for byte in range(first, last, BLOCK_K):  # BLOCK_K divides HALF and share: a block of bytes is of one group
+        group = byte // HALF
+        ahead = tl.minimum(byte + BLOCK_K, last - 1) // HALF  # a scale is read a block before it is used
+        scale_ahead = tl.load(scale_ptrs + ahead * stride_sg, mask=in_cols, other=0.0)
         bytes_ = byte + tl.arange(0, BLOCK_K)
-        low = bytes_ + group * half  # = group · 2 half + (bytes - group · half)
-        x_ptrs = x_ptr + rows[:, None] * stride_xm + low[None, :] * stride_xk
+        low = bytes_ + group * HALF  # = group · 2 HALF + (bytes - group · HALF)
+        x_ptrs = x_ptr + rows[None, :] * stride_xm + low[:, None] * stride_xk
         x_low = tl.load(x_ptrs, mask=in_rows, other=0.0)
-        x_high = tl.load(x_ptrs + half * stride_xk, mask=in_rows, other=0.0)
-        packed_ptrs = packed_ptr + bytes_[:, None].to(tl.int64) * stride_pk + cols[None, :] * stride_pn
-        packed = tl.load(packed_ptrs, mask=in_cols, other=0).to(tl.int16)
-        partial = tl.dot(x_low, four_bits(packed & 0xF, x_low.dtype), input_precision="ieee")
-        partial = tl.dot(x_high, four_bits(packed >> 4, x_low.dtype), partial, input_precision="ieee")
-        scale = tl.load(scales_ptr + group * stride_sg + cols, mask=cols < N, other=0.0).to(tl.float32)
-        acc += scale[None, :] * partial
+        x_high = tl.load(x_ptrs + HALF * stride_xk, mask=in_rows, other=0.0)
+        packed_ptrs = packed_ptr + cols[:, None] * stride_pn + bytes_[None, :].to(tl.int64) * stride_pk
+        packed = tl.load(packed_ptrs, mask=in_cols[:, None], other=0).to(tl.int16)
+        from_low = tl.dot(four_bits(packed & 0xF, x_low.dtype), x_low, input_precision="ieee")
+        from_high = tl.dot(high_bits(packed, x_low.dtype), x_high, input_precision="ieee")
+        scale = scale.to(tl.float32)[:, None]
+        acc += scale * from_low
+        acc += (scale * SIXTEENTH) * from_high
+        scale = scale_ahead
     part_rows = tl.program_id(1).to(tl.int64) * M + rows
-    tl.store(part_ptr + part_rows[:, None] * stride_m + cols[None, :], acc.to(part_ptr.dtype.element_ty),
-             mask=in_rows & in_cols)  # fmt: skip
+    part_ptrs = part_ptr + part_rows[None, :] * stride_m + cols[:, None]
+    tl.store(part_ptrs, acc.to(part_ptr.dtype.element_ty), mask=in_rows & in_cols[:, None])
 
 
 @triton.jit
@@ -119,13 +142,15 @@ def launch_int4_matmul(x, packed, scales, out, blocks):
         return
     half = K // scales.shape[0] // 2
     BLOCK_M = min(blocks["BLOCK_M"], max(16, next_power_of_2(M)))
-    blocks = blocks | {"BLOCK_K": min(half, blocks["BLOCK_K"]), "BLOCK_M": BLOCK_M}
+    SPLIT = max(1, min(blocks["SPLIT"], PART_ROWS // BLOCK_M))
+    blocks = blocks | {"BLOCK_K": min(half, blocks["BLOCK_K"]), "BLOCK_M": BLOCK_M, "SPLIT": SPLIT}
     tiles = cdiv(M, BLOCK_M) * cdiv(N, blocks["BLOCK_N"])
     share, parts = shares(K // 2, tiles, blocks)
     part = out[None] if parts == 1 else torch.empty((parts, M, N), dtype=torch.float32, device=x.device)
     int4_matmul_kernel[(tiles, parts)](
-        x, packed, scales, part, M, N, K, half, share,
-        *x.stride(), *packed.stride(), scales.stride(0), part.stride(1), **tile_options(blocks),
+        x, packed, scales, part, M, N, K, share,
+        *x.stride(), *packed.stride(), scales.stride(0), part.stride(1),
+        HALF=half, **tile_options(blocks),
     )  # fmt: skip
     if parts > 1:
         add_parts(part, None, out)

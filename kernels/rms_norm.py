@@ -17,6 +17,7 @@ from portability.kernels.checks import (
     check_last_stride,
     check_no_gradient,
     check_shape,
+    contiguous_like,
     differentiating,
     named,
     once_per_layout,
@@ -101,7 +102,7 @@ def rms_norm(
     if differentiating(x, weight):
         return _RMSNorm.apply(x, weight, eps, blocks)
     check_rms_norm(x, weight)
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    y = contiguous_like(x)
     launch_rms_norm(x, weight, eps, y, None, blocks or blocks_for("rms_norm", x))
     return y
 
@@ -112,7 +113,7 @@ def rms_norm_with_rstd(
     """Return `rms_norm` of x, and rstd of each row: float32, of the leading dimensions of x."""
     check_rms_norm(x, weight)
     check_no_gradient("rms_norm_with_rstd", x=x, weight=weight)
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    y = contiguous_like(x)
     rstd = torch.empty(x.shape[:-1], dtype=torch.float32, device=x.device)
     launch_rms_norm(x, weight, eps, y, rstd, blocks or blocks_for("rms_norm", x))
     return y, rstd

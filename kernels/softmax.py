@@ -5,6 +5,8 @@ maximum m and its sum l, kept up to date block by block (Milakov and Gimelshein,
 softmax, 2018), and once to write it.
 """
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
@@ -16,12 +18,15 @@ from portability.kernels.checks import (
     check_device,
     check_dtype,
     check_shape,
+    contiguous_like,
     differentiating,
     named,
     once_per_layout,
     rows_of,
 )
 from portability.kernels.rows import pieces_of_rows, whole_rows
+
+LOG2_E = tl.constexpr(1.4426950408889634)  # exp(x) = exp2(x · log2 e)
 
 
 @triton.jit
@@ -41,29 +46,58 @@ def softmax_kernel(
 
 
 @triton.jit
-def online_softmax_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_yn, BLOCK_N: tl.constexpr):
-    """Each program takes one row, BLOCK_N columns at a time."""
+def online_softmax_kernel(
+    x_ptr, y_ptr, N, stride_xm, stride_xn, further_ym, stride_yn,
+    BLOCK_N: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Each program takes one row, BLOCK_N columns at a time; a row of y begins row · further_ym further on than x's.
+
+    A row may begin at any element, and wide accesses want multiples of 16 bytes: what lies between the first and the
+    last of those is the middle, and the few elements at both ends are the edges, which are held. Each of LANES lanes
+    has a maximum and a sum of its own, so that the first pass never waits for other threads.
+    """
+    WIDTH: tl.constexpr = 128 // x_ptr.dtype.element_ty.primitive_bitwidth
     row = tl.program_id(0).to(tl.int64)
-    x_ptr += row * stride_xm
-    y_ptr += row * stride_ym
-    m = float("-inf")
-    l = 0.0
-    for start in range(0, N, BLOCK_N):
-        columns = start + tl.arange(0, BLOCK_N).to(tl.int64)
-        x = tl.load(x_ptr + columns * stride_xn, mask=columns < N, other=float("-inf")).to(tl.float32)
-        m_new = tl.maximum(m, tl.max(x, axis=0))
+    start = row * stride_xm
+    first = tl.cdiv(start, WIDTH) * WIDTH
+    head = (first - start).to(tl.int32)
+    middle = tl.maximum(N - head, 0) // WIDTH * WIDTH
+    x_ptr += first + head * (stride_xn - 1)  # column `head`
+    y_ptr += first + head * (stride_yn - 1) + row * further_ym
+    lanes = tl.arange(0, BLOCK_N // LANES // WIDTH)[:, None, None] * LANES + tl.arange(0, LANES)[None, :, None]
+    lanes = lanes * WIDTH + tl.arange(0, WIDTH)[None, None, :]
+
+    m = tl.full((LANES,), float("-inf"), tl.float32)
+    l = tl.zeros((LANES,), tl.float32)
+    for block in range(0, middle, BLOCK_N):
+        i = block + lanes
+        x_ptrs = x_ptr + i.to(tl.int64) * stride_xn
+        x = tl.load(x_ptrs, mask=i < middle, other=float("-inf"), eviction_policy="evict_last")  # to be read again
+        m_new = tl.maximum(m, tl.max(tl.max(x, axis=2), axis=0).to(tl.float32))
         # While every element so far is -inf, there is nothing to subtract: -inf - -inf is NaN.
         shift = tl.where(m_new == float("-inf"), 0.0, m_new)
-        l = l * tl.exp(m - shift) + tl.sum(tl.exp(x - shift), axis=0)
+        numerator = tl.exp2((x.to(tl.float32) - shift[None, :, None]) * LOG2_E)
+        l = l * tl.exp2((m - shift) * LOG2_E) + tl.sum(tl.sum(numerator, axis=2), axis=0)
         m = m_new
-    n_blocks = tl.cdiv(N, BLOCK_N)
-    for i in range(0, n_blocks):
+
+    edge = tl.arange(0, 2 * WIDTH) - WIDTH
+    edge = tl.where(edge < 0, edge, middle + edge).to(tl.int64)
+    in_edge = (edge >= -head) & (edge < N - head)
+    x_edge = tl.load(x_ptr + edge * stride_xn, mask=in_edge, other=float("-inf")).to(tl.float32)
+    top = tl.maximum(tl.max(m, axis=0), tl.max(x_edge, axis=0))
+    y_edge = tl.exp2((x_edge - top) * LOG2_E)
+    scale = 1.0 / (tl.sum(l * tl.exp2((m - top) * LOG2_E), axis=0) + tl.sum(y_edge, axis=0))
+    tl.store(y_ptr + edge * stride_yn, (y_edge * scale).to(y_ptr.dtype.element_ty), mask=in_edge)
+
+    n_blocks = tl.cdiv(middle, BLOCK_N)
+    for block in range(0, n_blocks):
         # From the end to the start: what was read last is still in the cache.
-        columns = (n_blocks - 1 - i) * BLOCK_N + tl.arange(0, BLOCK_N).to(tl.int64)
-        mask = columns < N
-        x = tl.load(x_ptr + columns * stride_xn, mask=mask, other=float("-inf")).to(tl.float32)
-        y = tl.exp(x - m) / l
-        tl.store(y_ptr + columns * stride_yn, y.to(y_ptr.dtype.element_ty), mask=mask)
+        i = (n_blocks - 1 - block) * BLOCK_N + lanes
+        at = i.to(tl.int64)
+        x = tl.load(x_ptr + at * stride_xn, mask=i < middle, other=float("-inf"), eviction_policy="evict_first")
+        y = tl.exp2((x.to(tl.float32) - top) * LOG2_E) * scale
+        y_ptrs = y_ptr + at * stride_yn
+        tl.store(y_ptrs, y.to(y_ptr.dtype.element_ty), mask=i < middle, eviction_policy="evict_first")
 
 
 @triton.jit
@@ -108,28 +142,42 @@ def long_softmax_backward_kernel(
         tl.store(dx_ptr + columns * stride_dxn, dx.to(dx_ptr.dtype.element_ty), mask=mask)
 
 
-def _launch(whole_kernel, long_kernel, tensors, blocks):
-    """Launch the kernel that fits the rows: programs that hold whole rows, or one program a row."""
-    views = [rows_of("softmax", "an operand", t) for t in tensors]
+@functools.lru_cache(maxsize=1024)
+def lanes_of_rows(blocks):
+    """Return BLOCK_N, LANES and num_warps for programs that go over a row in pieces."""
+    BLOCK_N = blocks["BLOCK_N"]
+    return Blocks(BLOCK_N=BLOCK_N, LANES=min(blocks["LANES"], BLOCK_N // 8), num_warps=blocks["LONG_WARPS"])
+
+
+def launch_softmax(x, y, blocks):
+    """Write softmax(x) into `y`."""
+    x, y = rows_of("softmax", "x", x), rows_of("softmax", "y", y)
+    M, N = x.shape
+    if not M * N:
+        return
+    stride_xm, stride_xn = x.stride()
+    stride_ym, stride_yn = y.stride()
+    if blocks["ROW"] < N:
+        options = lanes_of_rows(blocks)
+        online_softmax_kernel[(M,)](x, y, N, stride_xm, stride_xn, stride_ym - stride_xm, stride_yn, **options)
+    else:
+        options = whole_rows(N, blocks)
+        grid = (cdiv(M, options["BLOCK_M"]),)
+        softmax_kernel[grid](x, y, M, N, stride_xm, stride_xn, stride_ym, stride_yn, **options)
+
+
+def launch_softmax_backward(y, dy, dx, blocks):
+    """Write the gradient into `dx`."""
+    views = [rows_of("softmax_backward", "an operand", t) for t in (y, dy, dx)]
     M, N = views[0].shape
     if not M * N:
         return
     strides = [s for v in views for s in v.stride()]
     if blocks["ROW"] < N:
-        long_kernel[(M,)](*views, N, *strides, **pieces_of_rows(blocks))
-        return
-    options = whole_rows(N, blocks)
-    whole_kernel[(cdiv(M, options["BLOCK_M"]),)](*views, M, N, *strides, **options)
-
-
-def launch_softmax(x, y, blocks):
-    """Write softmax(x) into `y`."""
-    _launch(softmax_kernel, online_softmax_kernel, (x, y), blocks)
-
-
-def launch_softmax_backward(y, dy, dx, blocks):
-    """Write the gradient into `dx`."""
-    _launch(softmax_backward_kernel, long_softmax_backward_kernel, (y, dy, dx), blocks)
+        long_softmax_backward_kernel[(M,)](*views, N, *strides, **pieces_of_rows(blocks))
+    else:
+        options = whole_rows(N, blocks)
+        softmax_backward_kernel[(cdiv(M, options["BLOCK_M"]),)](*views, M, N, *strides, **options)
 
 
 def softmax(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
@@ -142,7 +190,7 @@ def softmax(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     if differentiating(x):
         return _Softmax.apply(x, blocks)
     check_softmax(x)
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    y = contiguous_like(x)
     launch_softmax(x, y, blocks or blocks_for("softmax", x))
     return y
 
@@ -153,7 +201,7 @@ def softmax_backward(y: torch.Tensor, dy: torch.Tensor, blocks: Blocks | None = 
     y, dy: one shape, one dtype of `softmax`, strides as there. Raises like `softmax`.
     """
     check_softmax_backward(y, dy)
-    dx = torch.empty(y.shape, dtype=y.dtype, device=y.device)
+    dx = contiguous_like(y)
     launch_softmax_backward(y, dy, dx, blocks or blocks_for("softmax_backward", y))
     return dx
 
@@ -221,6 +269,8 @@ def _probabilities(*shape):
     return lambda draw: (torch.softmax(draw.normal(*shape).float(), -1).to(draw.dtype), draw.normal(*shape))
 
 
+BLOCKS = Blocks(ROW=8192, TILE=2048, BLOCK_N=4096, num_warps=8, num_stages=2)
+
 FORWARD = KernelCase(
     name="softmax",
     operator=softmax,
@@ -241,18 +291,21 @@ FORWARD = KernelCase(
         Sample("row-minus-1", _around_row(-1)),
         Sample("row", _around_row(0)),
         Sample("row-plus-1", _around_row(1)),
+        Sample("long-transposed", lambda draw: (draw.transposed(_around_row(9)(draw)[0]),)),
+        Sample("long-apart", lambda draw: (draw.normal(5, draw.blocks["ROW"] + 16)[:, 3:-2],)),  # unlike rows of y
         Sample("long-minus-inf", _minus_inf),
         Sample("16384x4096", lambda draw: (draw.normal(16384, 4096),), bench=True),
         Sample("2048x50257", lambda draw: (draw.normal(2048, 50_257),), bench=True),
         Sample("512x262144", lambda draw: (draw.normal(512, 262_144),), bench=True),
     ),
-    blocks=Blocks(ROW=8192, TILE=2048, BLOCK_N=4096, num_warps=8, num_stages=2),
+    blocks=BLOCKS | {"LANES": 256, "LONG_WARPS": 8},
     space={
         "ROW": (4096, 8192, 16384, 32768, 65536),
         "TILE": (1024, 2048, 4096, 8192),
-        "BLOCK_N": (2048, 4096, 8192),
+        "BLOCK_N": (4096, 8192, 16384),
+        "LANES": (256, 512, 1024),
         "num_warps": (4, 8, 16),
-        "num_stages": (1, 2, 3),
+        "LONG_WARPS": (8, 16, 32),
     },
     cost=lambda x, y: Cost(bytes=x.nbytes + y.nbytes, flops=5 * x.numel()),
     sweep=Sweep(powers_of_2(6, 16), lambda draw, n: (draw.normal(4096, n),), "columns of 4096 rows"),
@@ -276,8 +329,14 @@ BACKWARD = KernelCase(
         Sample("long", lambda draw: _probabilities(2, 2 * draw.blocks["ROW"] + 3)(draw)),
         Sample("16384x4096", _probabilities(16384, 4096), bench=True),
     ),
-    blocks=FORWARD.blocks,
-    space=FORWARD.space,
+    blocks=BLOCKS,
+    space={
+        "ROW": (4096, 8192, 16384, 32768, 65536),
+        "TILE": (1024, 2048, 4096, 8192),
+        "BLOCK_N": (2048, 4096, 8192),
+        "num_warps": (4, 8, 16),
+        "num_stages": (1, 2, 3),
+    },
     cost=lambda y, dy, dx: Cost(bytes=y.nbytes + dy.nbytes + dx.nbytes, flops=4 * y.numel()),
     sweep=Sweep(powers_of_2(6, 15), lambda draw, n: _probabilities(4096, n)(draw), "columns of 4096 rows"),
 )

@@ -12,7 +12,16 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
-from portability.kernels.checks import FLOATS, check_device, check_dtype, check_shape, differentiating, rows_of
+from portability.kernels.checks import (
+    FLOATS,
+    check_device,
+    check_dtype,
+    check_shape,
+    contiguous_like,
+    differentiating,
+    once_per_layout,
+    rows_of,
+)
 
 
 @triton.jit
@@ -53,18 +62,20 @@ def swiglu_backward_kernel(
 
 
 def launch_swiglu(gate, up, out, blocks):
-    """Write silu(gate) · up into `out`; all are (M, N)."""
+    """Write silu(gate) · up into `out`; all are of one shape and view as rows."""
+    gate, up, out = (rows_of("swiglu", "an operand", t) for t in (gate, up, out))
     M, N = gate.shape
-    grid = (M, cdiv(N, blocks["BLOCK_N"]))
-    if out.numel():
+    if M * N:
+        grid = (M, cdiv(N, blocks["BLOCK_N"]))
         swiglu_kernel[grid](gate, up, out, N, *gate.stride(), *up.stride(), *out.stride(), **blocks)
 
 
 def launch_swiglu_backward(dout, gate, up, dgate, dup, blocks):
-    """Write both gradients, whose rows are contiguous; all are (M, N)."""
+    """Write both gradients, whose rows are contiguous; all are of one shape and view as rows."""
+    dout, gate, up, dgate, dup = (rows_of("swiglu_backward", "an operand", t) for t in (dout, gate, up, dgate, dup))
     M, N = gate.shape
-    grid = (M, cdiv(N, blocks["BLOCK_N"]))
-    if dgate.numel():
+    if M * N:
+        grid = (M, cdiv(N, blocks["BLOCK_N"]))
         swiglu_backward_kernel[grid](
             dout, gate, up, dgate, dup, N,
             *dout.stride(), *gate.stride(), *up.stride(), dgate.stride(0), dup.stride(0), **blocks,
@@ -90,14 +101,11 @@ def swiglu(gate: torch.Tensor, up: torch.Tensor, blocks: Blocks | None = None) -
     one packed projection, `packed[..., :N]` and `packed[..., N:]`, are taken as they lie.
     Raises `TypeError` for another dtype, `ValueError` for other shapes, layouts or two devices.
     """
-    check_device("swiglu", gate=gate, up=up)
-    check_dtype("swiglu", FLOATS, gate=gate, up=up)
-    check_shape("swiglu", up=(up, gate.shape))
+    check_swiglu(gate, up)
     if differentiating(gate, up):
         return _SwiGLU.apply(gate, up, blocks)
-    out = torch.empty(gate.shape, dtype=gate.dtype, device=gate.device)
-    rows = [rows_of("swiglu", name, t) for name, t in (("gate", gate), ("up", up), ("out", out))]
-    launch_swiglu(*rows, blocks or blocks_for("swiglu", gate))
+    out = contiguous_like(gate)
+    launch_swiglu(gate, up, out, blocks or blocks_for("swiglu", gate))
     return out
 
 
@@ -105,15 +113,28 @@ def swiglu_backward(
     dout: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, blocks: Blocks | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the gradients of `gate` and `up` for the gradient `dout` of the output; all as `swiglu` takes them."""
+    check_swiglu_backward(dout, gate, up)
+    dgate, dup = contiguous_like(gate), contiguous_like(gate)
+    launch_swiglu_backward(dout, gate, up, dgate, dup, blocks or blocks_for("swiglu_backward", gate))
+    return dgate, dup
+
+
+@once_per_layout
+def check_swiglu(gate, up):
+    check_device("swiglu", gate=gate, up=up)
+    check_dtype("swiglu", FLOATS, gate=gate, up=up)
+    check_shape("swiglu", up=(up, gate.shape))
+    rows_of("swiglu", "gate", gate)
+    rows_of("swiglu", "up", up)
+
+
+@once_per_layout
+def check_swiglu_backward(dout, gate, up):
     check_device("swiglu_backward", dout=dout, gate=gate, up=up)
     check_dtype("swiglu_backward", FLOATS, dout=dout, gate=gate, up=up)
     check_shape("swiglu_backward", dout=(dout, gate.shape), up=(up, gate.shape))
-    dgate = torch.empty(gate.shape, dtype=gate.dtype, device=gate.device)
-    dup = torch.empty_like(dgate)
-    names = ("dout", "gate", "up", "dgate", "dup")
-    rows = [rows_of("swiglu_backward", n, t) for n, t in zip(names, (dout, gate, up, dgate, dup), strict=True)]
-    launch_swiglu_backward(*rows, blocks or blocks_for("swiglu_backward", gate))
-    return dgate, dup
+    for name, tensor in (("dout", dout), ("gate", gate), ("up", up)):
+        rows_of("swiglu_backward", name, tensor)
 
 
 def swiglu_reference(gate, up):

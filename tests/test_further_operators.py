@@ -32,7 +32,13 @@ from portability.kernels.quantized_matmul import (
     quantize_int4,
     quantize_int8,
 )
-from portability.kernels.rotary_embedding import angles, rotary_embedding, rotary_embedding_backward, rotary_reference
+from portability.kernels.rotary_embedding import (
+    angles,
+    rotary_embedding,
+    rotary_embedding_backward,
+    rotary_embedding_pair,
+    rotary_reference,
+)
 from portability.kernels.swiglu import swiglu, swiglu_backward
 from portability.kernels.topk import topk
 
@@ -72,6 +78,7 @@ MIXED_DEVICES: dict[str, Call] = {
     "swiglu_backward": lambda: swiglu_backward(f(2, 3, **META), f(2, 3), f(2, 3)),
     "rotary_embedding": lambda: rotary_embedding(f(1, 2, 3, 4), f(2, 2), f(2, 2, **META)),
     "rotary_embedding_backward": lambda: rotary_embedding_backward(f(1, 2, 3, 4, **META), f(2, 2), f(2, 2)),
+    "rotary_embedding_pair": lambda: rotary_embedding_pair(f(1, 2, 3, 4), f(1, 2, 3, 4, **META), f(2, 2), f(2, 2)),
     "cross_entropy": lambda: cross_entropy(f(2, 3), i(2, dtype=torch.int64, **META)),
     "cross_entropy_backward": lambda: cross_entropy_backward(f(2, **META), f(2, 3), i(2), f(2)),
     "embedding": lambda: embedding(f(2, 3), i(4, **META)),
@@ -154,6 +161,14 @@ WRONG_VALUES: dict[str, tuple[Call, str]] = {
     "swiglu-layout": (lambda: swiglu(f(2, 3, 4).transpose(0, 1), f(3, 2, 4)), "gate of shape .* is not a view of rows"),
     "swiglu_backward": (lambda: swiglu_backward(f(3), f(2, 3), f(2, 3)), r"dout has shape \(3,\), expected \(2, 3\)"),
     "rotary_embedding": (lambda: rotary_embedding(f(2, 3, 4), f(2, 2), f(2, 2)), "x has shape"),
+    "rotary_embedding_pair": (
+        lambda: rotary_embedding_pair(f(1, 2, 3, 4), f(1, 2, 3, 6), f(2, 2), f(2, 2)),
+        "k has shape",
+    ),
+    "rotary_embedding_pair-angles": (
+        lambda: rotary_embedding_pair(f(1, 2, 3, 4), f(1, 2, 3, 4), f(2, 2), f(2, 4)[:, :2]),
+        "sin has strides",
+    ),
     "rotary_embedding-positions": (lambda: rotary_embedding(f(1, 2, 3, 4), f(3, 2), f(3, 2)), "cos has shape"),
     "rotary_embedding-too-wide": (lambda: rotary_embedding(f(1, 2, 3, 4), f(2, 3), f(2, 3)), "R = 6; taken is 2 to"),
     "rotary_embedding-layout": (lambda: rotary_embedding(f(1, 2, 3, 4), f(2, 2).T, f(2, 2).T), "cos has strides"),
@@ -253,6 +268,14 @@ def test_swiglu_is_differentiable(interpreter: Session) -> None:
     torch.testing.assert_close(gradients(swiglu(gate, up), gate, up), gradients(twin(), gate, up))
     sums = swiglu(gate, up).sum(), twin().sum()
     torch.testing.assert_close(*(torch.autograd.grad(total, (gate, up)) for total in sums))
+
+
+def test_rotary_embedding_of_a_pair_is_differentiable(interpreter: Session) -> None:
+    """Queries and keys, which have heads of their own, are turned back each by itself."""
+    q, k, (cos, sin) = leaf(2, 3, 4, 6), leaf(2, 3, 2, 6), angles(torch.arange(3), 4)
+    for x, which in ((q, 0), (k, 1)):
+        turned = rotary_embedding_pair(q, k, cos, sin)[which]
+        torch.testing.assert_close(gradients(turned, x), gradients(rotary_reference(x, cos, sin), x))
 
 
 def test_rotary_embedding_is_differentiable(interpreter: Session) -> None:
