@@ -1,4 +1,4 @@
-"""What kernels of attention share: loads of padded rows, blocks for a head, checks, and attention in plain torch."""
+"""What kernels of attention share: loads, softmax, blocks for a head, checks, and attention in plain torch."""
 
 import functools
 
@@ -28,9 +28,59 @@ def load_rows(ptr, start, stride, n_rows, BLOCK: tl.constexpr, D: tl.constexpr, 
     return tl.load(ptr + rows.to(tl.int64) * stride + d, mask=mask, other=0.0)
 
 
+@triton.jit
+def online_softmax(s, l, m, scale, MASKED: tl.constexpr):
+    """Return P of the scores s, what rescales the sums so far, and l and m with P added; `scale` includes log2 e."""
+    m_new = tl.maximum(m, tl.max(s, axis=1) * scale)
+    shift = m_new
+    if MASKED:  # while a row has seen no key, there is nothing to subtract: -inf - -inf is NaN
+        shift = tl.where(m_new == float("-inf"), 0.0, m_new)
+    p = tl.exp2(s * scale - shift[:, None])
+    alpha = tl.exp2(m - shift)
+    return p, alpha, l * alpha + tl.sum(p, axis=1), m_new
+
+
+@triton.jit
+def describe(ptr, rows, stride, BLOCK: tl.constexpr, D: tl.constexpr):
+    """Describe the matrix that an operand lies in (`rows_of`), of which tiles are BLOCK rows of one head."""
+    return tl.make_tensor_descriptor(ptr, [rows, stride], [stride, 1], [BLOCK, D])
+
+
+@functools.lru_cache
+def rows_of(shape, strides, itemsize):
+    """Return how a tensor of (batch, sequence, heads, D) lies in one matrix, each of whose rows is a row of a head.
+
+    That is (rows, stride, by_batch, by_head, columns): element (b, m, h, d) is in row b · by_batch + h · by_head + m,
+    column h · columns + d. None where it is in no such matrix, or in one that no descriptor takes: those ask for rows
+    that begin at multiples of 16 bytes, in the matrix and in its tiles.
+    """
+    (batch, length, heads, D), (stride_b, stride, stride_h, dense) = shape, strides
+    if dense != 1 or stride < D or stride * itemsize % 16:
+        return None
+    by_batch, rest = divmod(stride_b, stride) if batch > 1 else (0, 0)
+    by_head, columns = divmod(stride_h, stride) if heads > 1 else (0, 0)
+    if rest or columns * itemsize % 16 or (columns and (by_head or (heads - 1) * columns + D > stride)):
+        return None
+    rows = (batch - 1) * by_batch + (heads - 1) * by_head + length
+    return (rows, stride, by_batch, by_head, columns) if rows < 2**31 else None
+
+
+def describable(*tensors):
+    """Return whether descriptors take the tensors, as wide as a tile: D a power of two of 16 to 128."""
+    D = tensors[0].shape[-1]
+    return D in (16, 32, 64, 128) and all(
+        t.numel() and t.data_ptr() % 16 == 0 and rows_of(t.shape, t.stride(), t.element_size()) for t in tensors
+    )
+
+
+def memory_for_descriptors(size, alignment, stream):
+    """Allocate what `triton.set_allocator` asks for: memory for the descriptors that a kernel makes."""
+    return torch.empty(size, dtype=torch.int8, device=triton.runtime.driver.active.get_active_torch_device())
+
+
 @functools.lru_cache
 def fit_head(D, itemsize, blocks, lengths=("BLOCK_M", "BLOCK_N")):
-    """Return the blocks for heads of D elements of `itemsize` bytes; `lengths` names those that count rows.
+    """Return the constants and options for heads of D elements of `itemsize` bytes; `lengths` names what counts rows.
 
     A table's blocks are for heads of up to 128 and operands of two bytes; wider ones take as many bytes in shorter
     blocks.
@@ -38,7 +88,8 @@ def fit_head(D, itemsize, blocks, lengths=("BLOCK_M", "BLOCK_N")):
     BLOCK_D = max(16, next_power_of_2(D))
     wider = max(1, BLOCK_D // 128) * max(1, itemsize // 2)
     shorter = {name: max(16, blocks[name] // wider) for name in lengths}
-    return blocks | shorter | {"D": D, "BLOCK_D": BLOCK_D}
+    constants = {name: size for name, size in blocks.items() if name != "DESCRIPTORS"}  # which chooses a kernel
+    return constants | shorter | {"D": D, "BLOCK_D": BLOCK_D}
 
 
 @once_per_layout

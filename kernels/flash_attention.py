@@ -18,11 +18,13 @@ from portability.kernels.attention import (
     fit_head,
     heads_first,
     load_rows,
+    online_softmax,
     per_head,
     qkv,
 )
 from portability.kernels.checks import FLOATS, check_no_gradient, differentiating, named
 from portability.kernels.flash_attention_backward import flash_attention_backward
+from portability.kernels.flash_attention_descriptors import launch_flash_attention_descriptors, takes
 
 LOG2_E = tl.constexpr(math.log2(math.e))
 
@@ -44,16 +46,9 @@ def attend(
             if CAUSAL:
                 visible &= columns <= rows + diagonal
             s = tl.where(visible, s, float("-inf"))
-        m_new = tl.maximum(m, tl.max(s, axis=1) * scale)
-        shift = m_new
-        if MASKED:  # while a row has seen no key, there is nothing to subtract: -inf - -inf is NaN
-            shift = tl.where(m_new == float("-inf"), 0.0, m_new)
-        p = tl.exp2(s * scale - shift[:, None])
-        alpha = tl.exp2(m - shift)
-        l = l * alpha + tl.sum(p, axis=1)
+        p, alpha, l, m = online_softmax(s, l, m, scale, MASKED)
         v = load_rows(v_ptr, start_n, stride_vn, seq_k, BLOCK_N, D, BLOCK_D)
         acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None], input_precision=PRECISION)
-        m = m_new
     return acc, l, m
 
 
@@ -114,6 +109,10 @@ def launch_flash_attention(q, k, v, causal, scale, out, lse, blocks):
     seq_k, kv_heads = k.shape[1:3]
     if not q.numel():
         return
+    described = blocks_for("flash_attention_descriptors", q) if blocks["DESCRIPTORS"] else None
+    if described and described["LEAST_D"] <= D and takes(q, k, v, described):
+        launch_flash_attention_descriptors(q, k, v, causal, scale, out, lse, described)
+        return
     blocks = fit_head(D, q.element_size(), blocks)
     flash_attention_kernel[(cdiv(seq_q, blocks["BLOCK_M"]) * heads * batch,)](
         q, k, v, out, lse, scale * LOG2_E.value, heads, heads // kv_heads, seq_q, seq_k,
@@ -155,6 +154,29 @@ def flash_attention_with_lse(
     lse = torch.empty((q.shape[0], q.shape[2], q.shape[1]), dtype=torch.float32, device=q.device)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     launch_flash_attention(q, k, v, causal, scale, out, lse, blocks or blocks_for("flash_attention", q))
+    return out, lse
+
+
+def flash_attention_descriptors(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False, scale: float | None = None,
+    blocks: Blocks | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Return what `flash_attention_with_lse` does, by tensor descriptors whatever the target's table says of those.
+
+    Raises `ValueError` also for operands that the kernel does not take: D is 16, 32, 64 or 128, there are as many keys
+    as a block has, and rows begin at multiples of 16 bytes in one matrix.
+    """
+    check_attention("flash_attention_descriptors", q, k, v, causal, scale)
+    blocks = blocks or blocks_for("flash_attention_descriptors", q)
+    if not takes(q, k, v, blocks):
+        raise ValueError(
+            f"flash_attention_descriptors: q {tuple(q.shape)}, k {tuple(k.shape)}, strides {q.stride()}, {k.stride()}, "
+            f"{v.stride()}; taken are heads of 16, 32, 64 or 128, {blocks['BLOCK_N']} keys or more, rows at 16 bytes"
+        )
+    out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    lse = torch.empty((q.shape[0], q.shape[2], q.shape[1]), dtype=torch.float32, device=q.device)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    launch_flash_attention_descriptors(q, k, v, causal, scale, out, lse, blocks)
     return out, lse
 
 
@@ -202,40 +224,67 @@ def _cost(q, k, v, causal, scale, out, lse):
     return Cost(sum(t.nbytes for t in (q, k, v, out, lse)), flops, named(q.dtype))
 
 
-CASE = KernelCase(
-    name="flash_attention",
-    operator=flash_attention_with_lse,
-    launch=launch_flash_attention,
-    reference=_reference,
-    terms=_terms,
-    torch=_torch,
-    dtypes=tuple(map(named, FLOATS)),
-    samples=(
-        Sample("0x9x2x16", qkv(0, 9, 9, 2, 2, 16)),
-        Sample("1x1x1x16", qkv(1, 1, 1, 1, 1, 16)),
-        Sample("2x77x3x64", qkv(2, 77, 77, 3, 3, 64)),
-        Sample("1x131x2x64-causal", qkv(1, 131, 131, 2, 2, 64, causal=True), quick=True),
-        Sample("1x128x2x32-causal", qkv(1, 128, 128, 2, 2, 32, causal=True)),
-        Sample("1x1x6x64-gqa-over-129", qkv(1, 1, 129, 6, 2, 64, causal=True)),
-        Sample("1x35x6x16-gqa-over-100", qkv(1, 35, 100, 6, 2, 16, causal=True)),
-        Sample("1x129x2x16-over-65-causal", qkv(1, 129, 65, 2, 2, 16, causal=True)),  # the first 64 rows see nothing
-        Sample("1x5x2x16-over-0", qkv(1, 5, 0, 2, 2, 16)),  # no row sees anything
-        Sample("1x70x2x80", qkv(1, 70, 70, 2, 2, 80)),
-        Sample("1x70x1x96-causal", qkv(1, 70, 70, 1, 1, 96, causal=True)),
-        Sample("1x70x1x128", qkv(1, 70, 70, 1, 1, 128)),
-        Sample("1x70x1x192", qkv(1, 70, 70, 1, 1, 192)),
-        Sample("1x70x1x256-causal", qkv(1, 70, 70, 1, 1, 256, causal=True)),
-        Sample("2x77x3x64-heads-first", qkv(2, 77, 77, 3, 3, 64, layout=heads_first)),
-        Sample("1x77x2x32-large", qkv(1, 77, 77, 2, 2, 32, size=6.0)),  # exp overflows without the maximum
-        Sample("1x77x2x32-scale", qkv(1, 77, 77, 2, 2, 32, causal=True, scale=0.3)),
-        Sample("4x4096x32x128", qkv(4, 4096, 4096, 32, 32, 128), bench=True, dtypes=("float16", "bfloat16")),
-        Sample(
-            "4x4096x32x128-causal", qkv(4, 4096, 4096, 32, 32, 128, True), bench=True, dtypes=("float16", "bfloat16")
-        ),
-        Sample("4x4096x32x64-causal", qkv(4, 4096, 4096, 32, 32, 64, True), bench=True, dtypes=("float16", "bfloat16")),
-    ),
-    blocks=Blocks(BLOCK_M=64, BLOCK_N=32, num_warps=4, num_stages=2),
-    space={"BLOCK_M": (32, 64, 128), "BLOCK_N": (32, 64, 128), "num_warps": (4, 8), "num_stages": (1, 2, 3)},
-    cost=_cost,
-    sweep=Sweep(powers_of_2(7, 13), _of_length, "tokens of 4 sequences, causal, 32 heads of 128"),
+LONG = (
+    Sample("4x4096x32x128", qkv(4, 4096, 4096, 32, 32, 128), bench=True, dtypes=("float16", "bfloat16")),
+    Sample("4x4096x32x128-causal", qkv(4, 4096, 4096, 32, 32, 128, True), bench=True, dtypes=("float16", "bfloat16")),
+    Sample("4x4096x32x64-causal", qkv(4, 4096, 4096, 32, 32, 64, True), bench=True, dtypes=("float16", "bfloat16")),
 )
+SAMPLES = (
+    Sample("0x9x2x16", qkv(0, 9, 9, 2, 2, 16)),
+    Sample("1x1x1x16", qkv(1, 1, 1, 1, 1, 16)),
+    Sample("2x77x3x64", qkv(2, 77, 77, 3, 3, 64)),
+    Sample("1x131x2x64-causal", qkv(1, 131, 131, 2, 2, 64, causal=True), quick=True),
+    Sample("1x128x2x32-causal", qkv(1, 128, 128, 2, 2, 32, causal=True)),
+    Sample("1x1x6x64-gqa-over-129", qkv(1, 1, 129, 6, 2, 64, causal=True)),
+    Sample("1x35x6x16-gqa-over-100", qkv(1, 35, 100, 6, 2, 16, causal=True)),
+    Sample("1x129x2x16-over-65-causal", qkv(1, 129, 65, 2, 2, 16, causal=True)),  # the first 64 rows see nothing
+    Sample("1x5x2x16-over-0", qkv(1, 5, 0, 2, 2, 16)),  # no row sees anything
+    Sample("1x70x2x80", qkv(1, 70, 70, 2, 2, 80)),
+    Sample("1x70x1x96-causal", qkv(1, 70, 70, 1, 1, 96, causal=True)),
+    Sample("1x70x1x128", qkv(1, 70, 70, 1, 1, 128)),
+    Sample("1x70x1x192", qkv(1, 70, 70, 1, 1, 192)),
+    Sample("1x70x1x256-causal", qkv(1, 70, 70, 1, 1, 256, causal=True)),
+    Sample("2x77x3x64-heads-first", qkv(2, 77, 77, 3, 3, 64, layout=heads_first)),
+    Sample("1x77x2x32-large", qkv(1, 77, 77, 2, 2, 32, size=6.0)),  # exp overflows without the maximum
+    Sample("1x77x2x32-scale", qkv(1, 77, 77, 2, 2, 32, causal=True, scale=0.3)),
+)
+DESCRIBED_SAMPLES = (  # as many keys and as wide a head as the largest blocks of a table ask for
+    Sample("2x140x3x128", qkv(2, 140, 140, 3, 3, 128)),
+    Sample("1x131x2x128-causal", qkv(1, 131, 131, 2, 2, 128, causal=True), quick=True),
+    Sample("1x256x2x128-causal", qkv(1, 256, 256, 2, 2, 128, causal=True)),
+    Sample("1x1x6x128-gqa-over-129", qkv(1, 1, 129, 6, 2, 128, causal=True)),
+    Sample("1x35x6x128-gqa-over-200", qkv(1, 35, 200, 6, 2, 128, causal=True)),
+    Sample("1x261x2x128-over-130-causal", qkv(1, 261, 130, 2, 2, 128, causal=True)),  # the first 131 rows see nothing
+    Sample("1x128x1x128", qkv(1, 128, 128, 1, 1, 128)),
+    Sample("2x140x3x128-heads-first", qkv(2, 140, 140, 3, 3, 128, layout=heads_first)),
+    Sample("1x140x2x128-large", qkv(1, 140, 140, 2, 2, 128, size=6.0)),
+)
+
+
+def _case(name, operator, launch, samples, blocks):
+    return KernelCase(
+        name=name,
+        operator=operator,
+        launch=launch,
+        reference=_reference,
+        terms=_terms,
+        torch=_torch,
+        dtypes=tuple(map(named, FLOATS)),
+        samples=samples,
+        blocks=Blocks(BLOCK_M=64, BLOCK_N=32, num_warps=4, num_stages=2) | blocks,
+        space={"BLOCK_M": (32, 64, 128), "BLOCK_N": (32, 64, 128), "num_warps": (4, 8), "num_stages": (1, 2, 3)},
+        cost=_cost,
+        sweep=Sweep(powers_of_2(7, 13), _of_length, "tokens of 4 sequences, causal, 32 heads of 128"),
+    )
+
+
+CASES = [
+    _case("flash_attention", flash_attention_with_lse, launch_flash_attention, (*SAMPLES, *LONG), {"DESCRIPTORS": 0}),
+    _case(
+        "flash_attention_descriptors",
+        flash_attention_descriptors,
+        launch_flash_attention_descriptors,
+        (*DESCRIBED_SAMPLES, *LONG),
+        {"PROGRAMS": 16, "LEAST_D": 16, "SPECIALIZE": 0},
+    ),
+]

@@ -17,6 +17,7 @@ import triton.language as tl
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.attention import attention_of_head, check_attention, fit_head, heads_first, load_rows, qkv
 from portability.kernels.checks import FLOATS, check_contiguous, check_device, check_dtype, check_shape, named
+from portability.kernels.flash_attention_backward_descriptors import launch_gradients_by_descriptors, takes
 
 LOG2_E = tl.constexpr(math.log2(math.e))
 
@@ -184,23 +185,41 @@ def dq_kernel(
 
 def launch_flash_attention_backward(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks):
     """Write the gradients into `dq`, `dk` and `dv`; allocates δ, as large as `lse`."""
+    described = blocks_for("flash_attention_backward_descriptors", q) if blocks["DESCRIPTORS"] else None
+    if described and described["LEAST_D"] <= q.shape[-1] and takes(q, k, v, dout, described):
+        launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, described)
+        return
     batch, seq_q, heads, D = q.shape
     seq_k, kv_heads = k.shape[1:3]
     blocks = fit_head(D, q.element_size(), blocks, ("HELD", "STEP"))
-    delta = torch.empty_like(lse)
     sizes = (scale, heads, heads // max(1, kv_heads), seq_q, seq_k)
     strides = [s for t in (q, k, v, dout) for s in t.stride()[:3]]
     given = {"CAUSAL": causal, "PRECISION": "ieee", **blocks}
     tiles_q, tiles_k = cdiv(seq_q, blocks["HELD"]), cdiv(seq_k, blocks["HELD"])
+    delta = _delta(out, dout, lse, blocks)
     if q.numel():
-        held = {name: blocks[name] for name in ("HELD", "D", "BLOCK_D", "num_warps")}
-        rows = (heads, seq_q, *out.stride()[:3], *dout.stride()[:3])
-        delta_kernel[(tiles_q * heads * batch,)](out, dout, delta, *rows, **held)
         operands = (q, k, v, dout, lse, delta, dq, *sizes, *strides, *dq.stride()[:3])
         dq_kernel[(tiles_q * heads * batch,)](*operands, **given)
     if k.numel():
         operands = (q, k, v, dout, lse, delta, dk, dv, *sizes, *strides, *dk.stride()[:3])
         dk_dv_kernel[(tiles_k * kv_heads * batch,)](*operands, **given)
+
+
+def launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks):
+    """Write the gradients into `dq`, `dk` and `dv` by tensor descriptors; allocates δ, as large as `lse`."""
+    delta = _delta(out, dout, lse, fit_head(q.shape[-1], q.element_size(), blocks, ("HELD",)))
+    launch_gradients_by_descriptors(dout, q, k, v, lse, delta, causal, scale, dq, dk, dv, blocks)
+
+
+def _delta(out, dout, lse, blocks):
+    """Return δ of each row, as `lse`; `blocks` are those for the head."""
+    batch, seq_q, heads, _ = out.shape
+    delta = torch.empty_like(lse)
+    if out.numel():
+        given = {name: blocks[name] for name in ("HELD", "D", "BLOCK_D", "num_warps")}
+        rows = (heads, seq_q, *out.stride()[:3], *dout.stride()[:3])
+        delta_kernel[(cdiv(seq_q, blocks["HELD"]) * heads * batch,)](out, dout, delta, *rows, **given)
+    return delta
 
 
 def flash_attention_backward(
@@ -211,16 +230,43 @@ def flash_attention_backward(
 
     dout: as q; the rest as `flash_attention_with_lse` takes and returns it. Raises like `flash_attention`.
     """
-    check_attention("flash_attention_backward", q, k, v, causal, scale, out, dout)
-    check_device("flash_attention_backward", q=q, lse=lse)
-    check_dtype("flash_attention_backward", (torch.float32,), lse=lse)
-    check_shape("flash_attention_backward", lse=(lse, (q.shape[0], q.shape[2], q.shape[1])))
-    check_contiguous("flash_attention_backward", lse=lse)
-    dq, dk, dv = (torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (q, k, v))
+    dq, dk, dv = _gradients("flash_attention_backward", dout, q, k, v, out, lse, causal, scale)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     blocks = blocks or blocks_for("flash_attention_backward", q)
     launch_flash_attention_backward(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks)
     return dq, dk, dv
+
+
+def flash_attention_backward_descriptors(
+    dout: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, lse: torch.Tensor,
+    causal: bool = False, scale: float | None = None, blocks: Blocks | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Return what `flash_attention_backward` does, by tensor descriptors whatever the target's table says of those.
+
+    Raises `ValueError` also for operands that the kernels do not take: as `flash_attention_descriptors`, dout too, and
+    as many queries as a step has.
+    """
+    operator = "flash_attention_backward_descriptors"
+    dq, dk, dv = _gradients(operator, dout, q, k, v, out, lse, causal, scale)
+    blocks = blocks or blocks_for(operator, q)
+    if not takes(q, k, v, dout, blocks):
+        raise ValueError(
+            f"{operator}: q {tuple(q.shape)}, k {tuple(k.shape)}; taken are heads of 16, 32, 64 or 128, rows at 16 "
+            f"bytes, {blocks['STEP']} queries or more, a multiple of 4, and {blocks['KEYS']} keys or more"
+        )
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks)
+    return dq, dk, dv
+
+
+def _gradients(operator, dout, q, k, v, out, lse, causal, scale):
+    """Check the operands, and return empty gradients of q, k and v."""
+    check_attention(operator, q, k, v, causal, scale, out, dout)
+    check_device(operator, q=q, lse=lse)
+    check_dtype(operator, (torch.float32,), lse=lse)
+    check_shape(operator, lse=(lse, (q.shape[0], q.shape[2], q.shape[1])))
+    check_contiguous(operator, lse=lse)
+    return tuple(torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (q, k, v))
 
 
 def _per_head(function, dout, q, k, v, out, lse, causal, scale):
@@ -309,34 +355,68 @@ def _cost(dout, q, k, v, out, lse, causal, scale, *gradients):
 
 HALF = ("float16", "bfloat16")
 
-CASE = KernelCase(
-    name="flash_attention_backward",
-    operator=flash_attention_backward,
-    launch=launch_flash_attention_backward,
-    reference=_reference,
-    chain=_chain,
-    terms=_terms,
-    dtypes=tuple(map(named, FLOATS)),
-    samples=(
-        Sample("0x9x2x16", _saved(qkv(0, 9, 9, 2, 2, 16))),
-        Sample("1x1x1x16", _saved(qkv(1, 1, 1, 1, 1, 16))),
-        Sample("2x77x2x64", _saved(qkv(2, 77, 77, 2, 2, 64))),
-        Sample("1x131x2x64-causal", _saved(qkv(1, 131, 131, 2, 2, 64, causal=True)), quick=True),
-        Sample("1x128x2x32-causal", _saved(qkv(1, 128, 128, 2, 2, 32, causal=True))),
-        Sample("1x35x6x16-gqa-over-100", _saved(qkv(1, 35, 100, 6, 2, 16, causal=True))),
-        Sample("1x129x2x16-over-65-causal", _saved(qkv(1, 129, 65, 2, 2, 16, causal=True))),
-        Sample("1x5x2x16-over-0", _saved(qkv(1, 5, 0, 2, 2, 16))),
-        Sample("1x70x2x80", _saved(qkv(1, 70, 70, 2, 2, 80))),
-        Sample("1x70x1x256-causal", _saved(qkv(1, 70, 70, 1, 1, 256, causal=True)), dtypes=HALF),
-        Sample("1x77x3x64-heads-first", _saved(qkv(1, 77, 77, 3, 3, 64, layout=heads_first))),
-        Sample("1x77x2x32-scale", _saved(qkv(1, 77, 77, 2, 2, 32, causal=True, scale=0.3))),
-        Sample("4x4096x32x128", _long(128, False), bench=True, dtypes=HALF),
-        Sample("4x4096x32x128-causal", _long(128, True), bench=True, dtypes=HALF),
-    ),
-    blocks=Blocks(HELD=64, STEP=32, num_warps=4, num_stages=2),
-    space={"HELD": (32, 64, 128), "STEP": (16, 32, 64, 128), "num_warps": (4, 8), "num_stages": (1, 2, 3)},
-    cost=_cost,
-    sweep=Sweep(
-        powers_of_2(7, 13), lambda draw, n: _long(128, True, n)(draw), "tokens of 4 sequences, causal, 32 heads of 128"
-    ),
+LONG = (
+    Sample("4x4096x32x128", _long(128, False), bench=True, dtypes=HALF),
+    Sample("4x4096x32x128-causal", _long(128, True), bench=True, dtypes=HALF),
 )
+SAMPLES = (
+    Sample("0x9x2x16", _saved(qkv(0, 9, 9, 2, 2, 16))),
+    Sample("1x1x1x16", _saved(qkv(1, 1, 1, 1, 1, 16))),
+    Sample("2x77x2x64", _saved(qkv(2, 77, 77, 2, 2, 64))),
+    Sample("1x131x2x64-causal", _saved(qkv(1, 131, 131, 2, 2, 64, causal=True)), quick=True),
+    Sample("1x128x2x32-causal", _saved(qkv(1, 128, 128, 2, 2, 32, causal=True))),
+    Sample("1x35x6x16-gqa-over-100", _saved(qkv(1, 35, 100, 6, 2, 16, causal=True))),
+    Sample("1x129x2x16-over-65-causal", _saved(qkv(1, 129, 65, 2, 2, 16, causal=True))),
+    Sample("1x5x2x16-over-0", _saved(qkv(1, 5, 0, 2, 2, 16))),
+    Sample("1x70x2x80", _saved(qkv(1, 70, 70, 2, 2, 80))),
+    Sample("1x70x1x256-causal", _saved(qkv(1, 70, 70, 1, 1, 256, causal=True)), dtypes=HALF),
+    Sample("1x77x3x64-heads-first", _saved(qkv(1, 77, 77, 3, 3, 64, layout=heads_first))),
+    Sample("1x77x2x32-scale", _saved(qkv(1, 77, 77, 2, 2, 32, causal=True, scale=0.3))),
+)
+DESCRIBED_SAMPLES = (  # as many keys, queries and as wide a head as the largest blocks of a table ask for
+    Sample("1x140x2x128", _saved(qkv(1, 140, 140, 2, 2, 128))),
+    Sample("1x132x2x128-causal", _saved(qkv(1, 132, 132, 2, 2, 128, causal=True)), quick=True),
+    Sample("1x128x2x128-causal", _saved(qkv(1, 128, 128, 2, 2, 128, causal=True))),
+    Sample("1x68x4x128-gqa-over-200", _saved(qkv(1, 68, 200, 4, 2, 128, causal=True))),
+    Sample("1x264x1x128-over-130-causal", _saved(qkv(1, 264, 130, 1, 1, 128, causal=True))),
+    Sample("2x140x2x128-heads-first", _saved(qkv(2, 140, 140, 2, 2, 128, layout=heads_first))),
+)
+
+
+def _case(name, operator, launch, samples, blocks):
+    return KernelCase(
+        name=name,
+        operator=operator,
+        launch=launch,
+        reference=_reference,
+        chain=_chain,
+        terms=_terms,
+        dtypes=tuple(map(named, FLOATS)),
+        samples=samples,
+        blocks=Blocks(HELD=64, STEP=32, num_warps=4, num_stages=2) | blocks,
+        space={"HELD": (32, 64, 128), "STEP": (16, 32, 64, 128), "num_warps": (4, 8), "num_stages": (1, 2, 3)},
+        cost=_cost,
+        sweep=Sweep(
+            powers_of_2(7, 13),
+            lambda draw, n: _long(128, True, n)(draw),
+            "tokens of 4 sequences, causal, 32 heads of 128",
+        ),
+    )
+
+
+CASES = [
+    _case(
+        "flash_attention_backward",
+        flash_attention_backward,
+        launch_flash_attention_backward,
+        (*SAMPLES, *LONG),
+        {"DESCRIPTORS": 0},
+    ),
+    _case(
+        "flash_attention_backward_descriptors",
+        flash_attention_backward_descriptors,
+        launch_flash_attention_backward_descriptors,
+        (*DESCRIBED_SAMPLES, *LONG),
+        {"HELD": 32, "KEYS": 32, "LEAST_D": 16, "SPECIALIZE": 0},
+    ),
+]

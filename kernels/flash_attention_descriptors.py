@@ -1,0 +1,96 @@
+"""Attention by as many programs as there are compute units, which fetch tiles by tensor descriptors.
+
+As `flash_attention`, with all keys of a tile in one loop, so that a compiler may give the fetching to warps of its own
+(SPECIALIZE: NVIDIA, sm_90, num_warps = 4, to which Triton then adds two groups of four that take half of the queries
+each). A descriptor names the matrix in which all heads of all batches lie, so that it is made once a program;
+`rows_of` says of which operands there is one.
+"""
+
+import math
+
+import triton
+import triton.language as tl
+
+from portability.kernel import cdiv
+from portability.kernels.attention import describable, describe, memory_for_descriptors, online_softmax, rows_of
+
+LN_2 = tl.constexpr(math.log(2))
+CHOICES = ("LEAST_D", "PROGRAMS")  # entries that choose the kernel, from heads of LEAST_D on, and its grid
+
+
+@triton.jit
+def flash_attention_descriptors_kernel(
+    q_ptr, q_rows, stride_q, q_by_batch, q_by_head, q_columns,
+    k_ptr, k_rows, stride_k, k_by_batch, k_by_head, k_columns,
+    v_ptr, v_rows, stride_v, v_by_batch, v_by_head, v_columns,
+    out_ptr, lse_ptr, scale, batches, heads, heads_per_kv, seq_q, seq_k, stride_ob, stride_om, stride_oh,
+    CAUSAL: tl.constexpr, RAGGED: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr, SPECIALIZE: tl.constexpr,
+):  # fmt: skip
+    """Each program takes every num_programs-th tile of BLOCK_M queries of one head of one batch.
+
+    `scale` includes log2 e. RAGGED: seq_k is no multiple of BLOCK_N, which it is not below. The last block of keys then
+    begins earlier, so that it holds no row that is not this head's, and those that it has again are masked.
+    """
+    queries = describe(q_ptr, q_rows, stride_q, BLOCK_M, D)
+    keys = describe(k_ptr, k_rows, stride_k, BLOCK_N, D)
+    values = describe(v_ptr, v_rows, stride_v, BLOCK_N, D)
+    tiles = tl.cdiv(seq_q, BLOCK_M)
+    diagonal = seq_k - seq_q  # row i sees keys up to i + diagonal: the last row sees the last key
+    for tile in tl.range(
+        tl.program_id(0), tiles * heads * batches, tl.num_programs(0), warp_specialize=SPECIALIZE == 1
+    ):
+        batch_head = tile // tiles
+        batch, head = batch_head // heads, batch_head % heads
+        kv_head = head // heads_per_kv
+        # Late queries see the most keys. Every second head begins with them, so that programs get as much work.
+        place = tile % tiles
+        first_row = tl.where(batch_head % 2 == 0, tiles - 1 - place, place) * BLOCK_M
+        rows = first_row + tl.arange(0, BLOCK_M)
+        stop = seq_k
+        if CAUSAL:
+            stop = tl.maximum(tl.minimum(seq_k, first_row + BLOCK_M + diagonal), 0)
+
+        q = queries.load([batch * q_by_batch + head * q_by_head + first_row, head * q_columns])
+        acc = tl.zeros((BLOCK_M, D), tl.float32)
+        l = tl.zeros((BLOCK_M,), tl.float32)
+        m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
+        for start_n in range(0, stop, BLOCK_N):
+            first_key = tl.minimum(start_n, seq_k - BLOCK_N) if RAGGED else start_n
+            k = keys.load([batch * k_by_batch + kv_head * k_by_head + first_key, kv_head * k_columns])
+            s = tl.dot(q, tl.trans(k), input_precision=PRECISION)
+            columns = first_key + tl.arange(0, BLOCK_N)[None, :]
+            if CAUSAL:
+                s = tl.where(columns <= rows[:, None] + diagonal, s, float("-inf"))
+            if RAGGED:
+                s = tl.where(columns >= start_n, s, float("-inf"))
+            p, alpha, l, m = online_softmax(s, l, m, scale, CAUSAL or RAGGED)
+            v = values.load([batch * v_by_batch + kv_head * v_by_head + first_key, kv_head * v_columns])
+            acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None], input_precision=PRECISION)
+
+        out = acc / tl.where(l == 0.0, 1.0, l)[:, None]  # a row that saw no key: output 0, log-sum-exp -inf
+        out_ptrs = out_ptr + batch.to(tl.int64) * stride_ob + head.to(tl.int64) * stride_oh
+        out_ptrs = out_ptrs + rows[:, None].to(tl.int64) * stride_om + tl.arange(0, D)[None, :]
+        tl.store(out_ptrs, out.to(out_ptr.dtype.element_ty), mask=rows[:, None] < seq_q)
+        if lse_ptr is not None:
+            lse = (m + tl.log2(l)) * LN_2  # back from powers of 2 to those of e
+            tl.store(lse_ptr + batch_head.to(tl.int64) * seq_q + rows, lse, mask=rows < seq_q)
+
+
+def takes(q, k, v, blocks):
+    """Return whether the kernel takes the operands: in matrices that descriptors take, with a block of keys or more."""
+    return k.shape[1] >= blocks["BLOCK_N"] and describable(q, k, v)
+
+
+def launch_flash_attention_descriptors(q, k, v, causal, scale, out, lse, blocks):
+    """Write the output into `out` and the log-sum-exp into `lse` unless that is None."""
+    (batches, seq_q, heads, D), (seq_k, kv_heads) = q.shape, k.shape[1:3]
+    tiles = cdiv(seq_q, blocks["BLOCK_M"]) * heads * batches
+    matrices = [x for t in (q, k, v) for x in (t, *rows_of(t.shape, t.stride(), t.element_size()))]
+    sizes = (scale / LN_2.value, batches, heads, heads // kv_heads, seq_q, seq_k)
+    given = {name: size for name, size in blocks.items() if name not in CHOICES}
+    triton.set_allocator(memory_for_descriptors)
+    flash_attention_descriptors_kernel[(min(tiles, blocks["PROGRAMS"]),)](
+        *matrices, out, lse, *sizes, *out.stride()[:3],
+        CAUSAL=causal, RAGGED=seq_k % blocks["BLOCK_N"] != 0, PRECISION="ieee", D=D, **given,
+    )  # fmt: skip

@@ -1,0 +1,121 @@
+"""Attention by tensor descriptors: which operands take it, and that the layouts it takes give attention's values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from portability.backend import Session, blocks_of, discover
+from portability.kernel import blocks_for
+from portability.kernels.attention import attention_of_head, per_head
+from portability.kernels.flash_attention import flash_attention_descriptors, flash_attention_with_lse
+from portability.kernels.flash_attention_backward import flash_attention_backward, flash_attention_backward_descriptors
+
+Operands = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+@pytest.fixture
+def interpreter() -> Iterator[Session]:
+    """A session in which operators on CPU tensors are interpreted, and launches are recorded."""
+    backend = discover()["interpreter"]
+    with backend.open(backend.status()[0]) as session, blocks_of("interpreter", "interpreter"):
+        yield session
+
+
+def draw(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).half()
+
+
+def fused() -> Operands:
+    """Queries, keys and values side by side in one tensor, as a projection of all three makes them."""
+    q, k, v = draw(2, 44, 3, 2, 16).unbind(2)
+    return q, k, v
+
+
+def heads_first() -> Operands:
+    q, k, v = draw(3, 2, 2, 44, 16).transpose(2, 3)
+    return q, k, v
+
+
+def after_a_prefix() -> Operands:
+    """Batches further apart than their rows are many."""
+    q, k, v = draw(3, 2, 60, 2, 16)[:, :, 16:]
+    return q, k, v
+
+
+def one_prompt_for_all() -> Operands:
+    """Keys and values of which all batches and heads have the same."""
+    return draw(2, 44, 4, 16), draw(1, 44, 1, 16).expand(2, 44, 2, 16), draw(1, 44, 1, 16).expand(2, 44, 2, 16)
+
+
+def of_length(seq_q: int, seq_k: int, D: int = 16) -> Callable[[], Operands]:
+    return lambda: (draw(1, seq_q, 4, D), draw(1, seq_k, 2, D), draw(1, seq_k, 2, D))
+
+
+def at_2_bytes() -> Operands:
+    q, k, v = draw(3 * 44 * 2 * 16 + 1)[1:].view(3, 1, 44, 2, 16)
+    return q, k, v
+
+
+def rows_of_34_bytes() -> Operands:
+    q, k, v = draw(3, 1, 44, 1, 17)[..., :16]
+    return q, k, v
+
+
+TAKEN = (fused, heads_first, after_a_prefix, one_prompt_for_all, of_length(52, 97), of_length(80, 44))
+REFUSED = (at_2_bytes, rows_of_34_bytes, of_length(44, 44, D=20), of_length(44, 12))
+
+
+def expected(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> list[torch.Tensor]:
+    return per_head(attention_of_head, *(t.double() for t in (q, k, v)), causal, None)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("operands", TAKEN)
+def test_layouts_give_attention(operands: Callable[[], Operands], causal: bool, interpreter: Session) -> None:
+    """Rows of other heads, and keys taken twice by a last block that begins earlier, add nothing."""
+    q, k, v = operands()
+    for got, want in zip(flash_attention_descriptors(q, k, v, causal), expected(q, k, v, causal), strict=True):
+        torch.testing.assert_close(got.double(), want, rtol=4e-3, atol=4e-3)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("operands", TAKEN)
+def test_layouts_give_gradients(operands: Callable[[], Operands], causal: bool, interpreter: Session) -> None:
+    """The gradients are those of the kernels that load by pointers."""
+    q, k, v = operands()
+    out, lse = flash_attention_with_lse(q, k, v, causal)
+    saved = draw(*q.shape), q, k, v, out, lse, causal
+    gradients = zip(flash_attention_backward_descriptors(*saved), flash_attention_backward(*saved), strict=True)
+    for got, want in gradients:
+        torch.testing.assert_close(got, want, rtol=4e-3, atol=8e-3)
+
+
+@pytest.mark.parametrize("operands", REFUSED)
+def test_what_descriptors_do_not_take_is_refused(operands: Callable[[], Operands], interpreter: Session) -> None:
+    """The message names what is taken."""
+    with pytest.raises(ValueError, match=r"taken are heads of 16, 32, 64 or 128, 32 keys or more, rows at 16 bytes"):
+        flash_attention_descriptors(*operands())
+
+
+@pytest.mark.parametrize("operands", [*TAKEN, *REFUSED])
+def test_a_table_gets_descriptors_where_operands_allow_them(
+    operands: Callable[[], Operands], interpreter: Session
+) -> None:
+    """Where they do not, it is pointers with the table's own blocks."""
+    q, k, v = operands()
+    flash_attention_with_lse(q, k, v, blocks=blocks_for("flash_attention", q) | {"DESCRIPTORS": 1})
+    kernel = "flash_attention_descriptors_kernel" if operands in TAKEN else "flash_attention_kernel"
+    assert interpreter.launches[-1].kernel.endswith(kernel)
+
+
+@pytest.mark.parametrize(("seq_q", "kernel"), [(44, "dk_dv_descriptors_kernel"), (45, "dk_dv_kernel")])
+def test_rows_of_lse_begin_at_16_bytes(seq_q: int, kernel: str, interpreter: Session) -> None:
+    """lse and δ of a head begin at multiples of 16 bytes only if a head has a multiple of 4 queries."""
+    q, k, v = of_length(seq_q, 44)()
+    out, lse = flash_attention_with_lse(q, k, v)
+    blocks = blocks_for("flash_attention_backward", q) | {"DESCRIPTORS": 1}
+    flash_attention_backward(draw(*q.shape), q, k, v, out, lse, blocks=blocks)
+    assert interpreter.launches[-1].kernel.endswith(kernel)
