@@ -15,6 +15,7 @@ from types import ModuleType
 
 import pytest
 
+from portability.record.cases import launched, names_of
 from portability.record.model import read
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +96,16 @@ def test_a_recording_is_checked_where_its_package_is_installed_and_nothing_else(
     assert calls
     lost = {c.module for c in calls if c.module.partition(".")[0] != package and not c.source}
     assert not lost
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_published_cell_is_found_in_the_published_recordings(scans: ModuleType, name: str) -> None:
+    """So `portability reproduce CELL --launches FILE` finds what a table shows."""
+    recordings = [read(p) for p in sorted((PUBLISHED / "launches").glob(f"{name}-*.gz"))]
+    names = names_of(c for recording in recordings for c in recording.launches)
+    recorded = {(x.name, x.dtype, x.sample) for recording in recordings for x in launched(recording, names)}
+    runs = [run for path in PUBLISHED.glob(f"{name}-*.jsonl") for run in scans.read_runs(path)]
+    assert {(o.cell.kernel, o.cell.dtype, o.cell.sample) for run in runs for o in run.observations} <= recorded
 
 
 def test_as_many_kernels_of_a_package_are_timed_as_are_asked_for(scans: ModuleType) -> None:
