@@ -28,6 +28,8 @@ TRITON = tuple(int(n) for n in importlib.metadata.version("triton").split(".")[:
 
 # What a reproducer says where the fault is there, and the first Triton that has it.
 WITH_TRITON_ALONE = {
+    "adasplash_unused_libdevice": ("has no attribute 'float2int_rd'", (3, 6)),
+    "conch_half_tanh": ("(triton.language.float16)", (3, 6)),
     "flag_gems_block_pointers": ("Block pointers have been removed in favor of the tensor descriptor API", (3, 9)),
     "fla_fast_cos": ("has no attribute 'fast_cosf'", (3, 6)),
     "fla_tf32x3": ("input_precision must be one of ('bf16x3', 'bf16x6', 'ieee', 'tf32')", (3, 6)),
