@@ -92,7 +92,7 @@ def publish(package: Package, options: argparse.Namespace) -> None:
         for recording in record(package, WORK):
             keep(package, recording, options.into / "launches")
     ended = compile_first(package, WORK, results, _wanted(options), options.seconds)
-    keep_results(package, read_runs(results), options.into)
+    keep_results(package, read_runs(results), options.into, whole=ended and not options.target)
     print(
         f"{package.name}: {time.monotonic() - started:.0f} s{'' if ended else ', and not all of it: --resume goes on'}"
     )
@@ -193,15 +193,23 @@ def keep(package: Package, recording: Path, folder: Path) -> None:
     (folder / f"{recording.name}.gz").write_bytes(gzip.compress(text, mtime=0))
 
 
-def keep_results(package: Package, runs: Sequence[Run], folder: Path) -> None:
-    """Write results by compiler, with the first line of what was said: the rest is the kernel's source."""
+def keep_results(package: Package, runs: Sequence[Run], folder: Path, whole: bool = True) -> None:
+    """Write results by compiler, with the first line of what was said: the rest is the kernel's source.
+
+    Of a scan that is not the `whole` one, what was published before of its other cells is kept.
+    """
+    seen = {o.cell for run in runs for o in run.observations}
     for backend in map(_backend, TARGETS):
-        some = [
-            replace(run, observations=tuple(_brief(o) for o in run.observations if _backend(o.cell.target) == backend))
-            for run in runs
-        ]
-        if some := [run for run in some if run.observations]:
-            write_runs(folder / f"{package.name}-{backend}.jsonl", some)
+        path = folder / f"{package.name}-{backend}.jsonl"
+        before = read_runs(path) if path.exists() and not whole else []
+        several = [_only(run, [o for o in run.observations if o.cell not in seen]) for run in before]
+        several += [_only(run, [o for o in run.observations if _backend(o.cell.target) == backend]) for run in runs]
+        if several := [run for run in several if run.observations]:
+            write_runs(path, several)
+
+
+def _only(run: Run, observations: Sequence[Observation]) -> Run:
+    return replace(run, observations=tuple(map(_brief, observations)))
 
 
 def _backend(target: str) -> str:

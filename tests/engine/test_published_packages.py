@@ -110,6 +110,18 @@ def test_a_published_cell_is_found_in_the_published_recordings(scans: ModuleType
     assert {(o.cell.kernel, o.cell.dtype, o.cell.sample) for run in runs for o in run.observations} <= recorded
 
 
+def test_a_scan_of_some_targets_leaves_what_is_published_of_others(scans: ModuleType, tmp_path: Path) -> None:
+    package = scans.PACKAGES[0]
+    runs = scans.read_runs(PUBLISHED / f"{package.name}-cuda.jsonl")
+    scans.keep_results(package, runs, tmp_path)
+    some = [scans._only(run, [o for o in run.observations if o.cell.target == "cuda:90"]) for run in runs]
+    for whole, targets in ((False, 7), (True, 1)):
+        scans.keep_results(package, some, tmp_path, whole)
+        kept = [o for run in scans.read_runs(tmp_path / f"{package.name}-cuda.jsonl") for o in run.observations]
+        assert len({o.cell.target for o in kept}) == targets
+        assert len({o.cell for o in kept}) == len(kept)
+
+
 def test_as_many_kernels_of_a_package_are_timed_as_are_asked_for(scans: ModuleType) -> None:
     paths = sorted((PUBLISHED / "launches").glob("liger_kernel-*.gz"))
     every = scans.names(paths, sys.maxsize)
