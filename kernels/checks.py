@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,20 +21,40 @@ def named(dtype: torch.dtype) -> str:
 def once_per_layout(check: Callable[..., None]) -> Callable[..., None]:
     """Run `check` only for operands of shapes, strides, dtypes, devices and values that it has not passed before.
 
-    Called so often, checks would cost more than the launch that they are for.
+    Called so often, checks would cost more than the launch that they are for: one or two tensors, which most take, are
+    not gone through in a loop.
     """
     passed: set[tuple[Any, ...]] = set()
 
-    @functools.wraps(check)
-    def run(*operands: Any) -> None:
-        key = tuple([(t.shape, t.stride(), t.dtype, t.device) if isinstance(t, torch.Tensor) else t for t in operands])
+    def look_up(key: tuple[Any, ...], operands: tuple[Any, ...]) -> None:
         if key not in passed:
             check(*operands)
             if len(passed) >= 4096:  # a program whose sizes never repeat
                 passed.clear()
             passed.add(key)
 
-    return run
+    def of_one(x: torch.Tensor) -> None:
+        key = x.shape, x.stride(), x.dtype, x.device
+        if key not in passed:
+            look_up(key, (x,))
+
+    def of_two(x: torch.Tensor, y: torch.Tensor | None) -> None:
+        if y is None:
+            key: tuple[Any, ...] = x.shape, x.stride(), x.dtype, x.device
+        else:
+            key = x.shape, x.stride(), x.dtype, x.device, y.shape, y.stride(), y.dtype, y.device
+        if key not in passed:
+            look_up(key, (x, y))
+
+    def of_any(*operands: Any) -> None:
+        look_up(tuple([_layout(t) if isinstance(t, torch.Tensor) else t for t in operands]), operands)
+
+    names = inspect.signature(check).parameters
+    return functools.wraps(check)({1: of_one, 2: of_two}.get(len(names), of_any))
+
+
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device
 
 
 def check_device(operator: str, **tensors: torch.Tensor | None) -> None:

@@ -155,12 +155,26 @@ def plan(shape, layouts, blocks):
     return kernel, grid, (*sizes, *(stride for operand in strides for stride in operand)), constants
 
 
+@functools.lru_cache(maxsize=4096)
+def flat_plan(size, operands, blocks):
+    """Return the plan for contiguous operands of one shape: the usual ones, whose layouts need no looking at."""
+    return plan((size,), (((size,), (1,)),) * operands, blocks)
+
+
+def _side_by_side(x, out):
+    return x.is_contiguous() and out.is_contiguous() and x.shape == out.shape
+
+
 def launch_elementwise(operation, x, y, out, blocks):
     """Write f(x, y) into `out`, whose shape x and y broadcast to; y is None for an operation on one."""
-    if not out.numel():
+    size = out.numel()
+    if not size:
         return
-    layouts = tuple([(t.shape, t.stride()) for t in (x, y, out) if t is not None])
-    kernel, grid, numbers, constants = plan(out.shape, layouts, blocks)
+    if _side_by_side(x, out) and (y is None or _side_by_side(y, out)):
+        kernel, grid, numbers, constants = flat_plan(size, 2 if y is None else 3, blocks)
+    else:
+        layouts = tuple([(t.shape, t.stride()) for t in (x, y, out) if t is not None])
+        kernel, grid, numbers, constants = plan(out.shape, layouts, blocks)
     kernel[grid](x, y, out, *numbers, OPERATION=operation, **constants)
 
 
@@ -173,7 +187,7 @@ def elementwise(
     that broadcast to at most four dimensions once those that lie evenly are merged. float8 is rounded once.
     Raises `ValueError` for names, shapes and devices that do not fit, `TypeError` for dtypes.
     """
-    check_elementwise(operation, x, y)
+    checker(operation)(x, y)
     if differentiating(x, y):  # the named functions below have their gradients
         check_no_gradient(f"elementwise {operation}", x=x, y=y)
     if y is None or y.shape == x.shape:
@@ -265,7 +279,12 @@ class _Binary(torch.autograd.Function):
         return None, dx.sum_to_size(x.shape), dy.sum_to_size(y.shape), None
 
 
-@once_per_layout
+@functools.cache
+def checker(operation):
+    """Return the check of two operands of an operation, or one and None."""
+    return once_per_layout(functools.partial(check_elementwise, operation))
+
+
 def check_elementwise(operation, x, y):
     table = UNARY if y is None else BINARY
     if operation not in table:
