@@ -8,7 +8,7 @@ With z = x @ weightᵀ + bias and dz the gradient of z, those of the operands ar
 import torch
 from torch.autograd.function import once_differentiable
 
-from portability.kernel import Blocks, Draw, KernelCase, Sample, Sweep, blocks_for, powers_of_2
+from portability.kernel import Blocks, Draw, KernelCase, Sample, Sweep, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -22,7 +22,7 @@ from portability.kernels.checks import (
 )
 from portability.kernels.elementwise import elementwise
 from portability.kernels.matmul import CASES as PRODUCTS
-from portability.kernels.matmul import launch_matmul, matmul, product_cost
+from portability.kernels.matmul import blocks_of_size, launch_matmul, matmul, product_cost
 from portability.kernels.rows import column_sum
 
 ACTIVATIONS = {"": lambda z: z, "relu": torch.relu, "silu": torch.nn.functional.silu, "gelu": torch.nn.functional.gelu}
@@ -48,7 +48,7 @@ def linear(
     if differentiating(x, weight, bias):
         return _Linear.apply(x, weight, bias, activation, blocks)
     y = torch.empty((*x.shape[:-1], weight.shape[0]), dtype=x.dtype, device=x.device)
-    launch_linear(x, weight, bias, activation, y, blocks or blocks_for("linear", x))
+    launch_linear(x, weight, bias, activation, y, blocks or blocks_of_size(rows_of("linear", "x", x), weight.T))
     return y
 
 
