@@ -218,10 +218,10 @@ def rotary() -> Iterator[Work]:
         assert theirs is not None
         return theirs(q.transpose(1, 2), k.transpose(1, 2), *wide)
 
-    plain = [t.detach() for t in (q, k)]
-    peers = {"Liger": lambda: liger(*plain)} if theirs else {}
+    plain_q, plain_k = q.detach(), k.detach()
+    peers = {"Liger": lambda: liger(plain_q, plain_k)} if theirs else {}
     name = f"rotary embedding {batch}x{sequence}x{heads}x{size}, queries and keys"
-    ours = lambda: rope.rotary_embedding_pair(*plain, cos, sin)  # noqa: E731
+    ours = lambda: rope.rotary_embedding_pair(plain_q, plain_k, cos, sin)  # noqa: E731
     yield Work(name, ours, peers, {"Liger": 1.0}, Cost(2 * _bytes(q, k)))
 
     def ours_both() -> Any:

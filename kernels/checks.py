@@ -49,8 +49,14 @@ def once_per_layout(check: Callable[..., None]) -> Callable[..., None]:
     def of_any(*operands: Any) -> None:
         look_up(tuple([_layout(t) if isinstance(t, torch.Tensor) else t for t in operands]), operands)
 
-    names = inspect.signature(check).parameters
-    return functools.wraps(check)({1: of_one, 2: of_two}.get(len(names), of_any))
+    run: Callable[..., None] = of_any
+    count = len(inspect.signature(check).parameters)
+    if count == 1:
+        run = of_one
+    elif count == 2:
+        run = of_two
+    functools.update_wrapper(run, check)
+    return run
 
 
 def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
