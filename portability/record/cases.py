@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from portability.backend import FLOATS, INTEGERS
@@ -35,7 +36,7 @@ class Launched:
         given = [t["dtype"] for v in self.calls[0].arguments.values() for t in tensors(v) if t["dtype"] in DTYPES]
         return next((d for d in given if d.startswith(("float", "bfloat"))), next(iter(given), "int32"))
 
-    @property
+    @cached_property
     def sample(self) -> str:
         """The first tensor's shape, and what tells the launch from others of that shape."""
         call = self.calls[0]

@@ -14,6 +14,7 @@ import os
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -83,7 +84,7 @@ class Call:
         at = max((i for i, p in enumerate(parts) if p == package), default=len(parts) - 2)
         return "/".join(parts[max(at, 0) :])
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """Equal for launches that compile alike, wherever their package is installed or writes its modules."""
         module = self.module if self.origin == "written" else ""
