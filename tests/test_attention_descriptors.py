@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from portability.kernel import blocks_for
 from portability.kernels.attention import attention_of_head, per_head
 from portability.kernels.flash_attention import flash_attention_descriptors, flash_attention_with_lse
 from portability.kernels.flash_attention_backward import flash_attention_backward, flash_attention_backward_descriptors
+from portability.model import Evidence
 
 Operands = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -119,3 +121,24 @@ def test_rows_of_lse_begin_at_16_bytes(seq_q: int, kernel: str, interpreter: Ses
     blocks = blocks_for("flash_attention_backward", q) | {"DESCRIPTORS": 1}
     flash_attention_backward(draw(*q.shape), q, k, v, out, lse, blocks=blocks)
     assert interpreter.launches[-1].kernel.endswith(kernel)
+
+
+@pytest.fixture
+def hopper() -> Iterator[Session]:
+    """A session in which operators on CPU tensors are compiled for sm_90, with its blocks, and launch nothing."""
+    backend = discover()["cuda"]
+    target = next(t for t in backend.status() if t.id == "cuda:90")
+    if target.evidence is not Evidence.COMPILED:
+        pytest.skip("on such a device tensors of the CPU are not compiled for")
+    with backend.open(target) as session, blocks_of("cuda", "cuda:90"):
+        yield session
+
+
+def test_specialised_warps_hand_tiles_back_once_multiplied(hopper: Session) -> None:
+    """Triton hands a tile that is reshaped before its product back to the warps that fetch before it is multiplied."""
+    q, k, v = draw(3, 1, 128, 1, 128)
+    flash_attention_with_lse(q, k, v)
+    assembly = hopper.launches[-1].compiled.asm
+    assert ".reqntid 384" in assembly["ptx"]  # four warps that fetch, and two groups of four
+    group = assembly["ttgir"].partition("partition0(")[2].partition("partition1(")[0]
+    assert re.findall("warp_group_dot|arrive_barrier", group)[:4] == ["warp_group_dot", "arrive_barrier"] * 2
