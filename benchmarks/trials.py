@@ -2,10 +2,10 @@
 
     python benchmarks/trials.py [WORK...] [--most N] [--file results/trials.json]
 
-The trials led to the entries of the block tables that say `time on an H200`. `KIND` tells variants of a kernel from each
-other: pointers from descriptors made in the kernel, and those that are kept. One work's rows of one kind were taken in
-one run; where a search printed only its best, only those are kept. `HINTS` are those of eviction, of the two loads and
-the store.
+The trials led to the entries of the block tables that say `time on an H200`. `KIND` tells variants of a kernel from
+each other: pointers from descriptors made in the kernel, and those that are kept. One work's rows of one kind were
+taken in one run; where a search printed only its best, only those are kept. `HINTS` are those of eviction, of the two
+loads and the store.
 """
 
 from __future__ import annotations
