@@ -37,6 +37,11 @@ MESSAGES: Sequence[tuple[re.Pattern[str], str]] = tuple(
         (r"set_allocator|allocator", "call triton.set_allocator before the launch: its descriptors need memory"),
         (r"(M|N|K)\S* >= ?\d+|shape.*at least", "pad the product's tile to the size that is named"),
         (r"active driver|no CUDA|no NVIDIA driver|compiled with CUDA", "take the device from an input, not by name"),
+        (
+            r"'arith\.extf' op operand #0 must be floating-point-like, but got 'tensor<[\dx]*xi\d",
+            "no product of integers compiles here: cast its operands to float16, which holds those of int8 exactly",
+        ),
+        (r"no overload takes these types", "cast to float32 before the call, and back after it"),
         (r"no end after", "smaller tiles compile in less time"),
         (r"PassManager::run failed|failed to translate|LLVM ERROR|Cannot select|was ended by SIG", ""),
     )

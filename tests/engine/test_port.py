@@ -123,6 +123,12 @@ def test_what_flushes_denormals_is_read_from_the_assembly() -> None:
         (Outcome.COMPILE_ERROR, "error: could not allocate output register for constraint 'f'", "branch"),
         (Outcome.COMPILE_ERROR, "input_precision must be one of ('ieee', 'bf16x3')", "ieee"),
         (Outcome.LAUNCH_ERROR, "KeyError: 'Keyword argument waves_per_eu was specified but unrecognised'", "knows it"),
+        (
+            Outcome.COMPILE_ERROR,
+            "'arith.extf' op operand #0 must be floating-point-like, but got 'tensor<64x64xi8, #ttg.dot_op<{}>>'",
+            "cast its operands to float16",
+        ),
+        (Outcome.COMPILE_ERROR, "KeyError: (triton.language.float16): no overload takes these types", "to float32"),
         (Outcome.CRASH, "the process was ended by SIGABRT", "smaller tiles first"),
         (Outcome.WRONG, "output[3] is 1 and should be 2", ""),
     ],
