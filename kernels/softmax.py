@@ -293,6 +293,8 @@ FORWARD = KernelCase(
         Sample("row-plus-1", _around_row(1)),
         Sample("long-transposed", lambda draw: (draw.transposed(_around_row(9)(draw)[0]),)),
         Sample("long-apart", lambda draw: (draw.normal(5, draw.blocks["ROW"] + 16)[:, 3:-2],)),  # unlike rows of y
+        Sample("long-even", lambda draw: (draw.normal(2, draw.blocks["ROW"] + 16),)),  # no edges, and not whole blocks
+        Sample("long-large", lambda draw: (1e5 * _around_row(9)(draw)[0],), dtypes=("float32",)),  # past float16
         Sample("long-minus-inf", _minus_inf),
         Sample("16384x4096", lambda draw: (draw.normal(16384, 4096),), bench=True),
         Sample("2048x50257", lambda draw: (draw.normal(2048, 50_257),), bench=True),
