@@ -235,6 +235,7 @@ FEW_SAMPLES = (
     Sample("1x16x0", _pair(1, 16, 0)),
     Sample("1x1x1", _pair(1, 1, 1)),
     Sample("17x65x300", _pair(17, 65, 300), quick=True),
+    Sample("2x3x200", _pair(2, 3, 200)),  # all parts together are fewer elements than a block adds
     Sample("5x130x1000-transposed", _laid_out("transposed", 5, 130, 1000)),
     Sample("64x64x256", _pair(64, 64, 256)),
     Sample("70x40x129-strided", _laid_out("strided", 70, 40, 129)),
