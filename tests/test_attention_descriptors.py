@@ -136,8 +136,7 @@ def hopper() -> Iterator[Session]:
 
 def test_specialised_warps_hand_tiles_back_once_multiplied(hopper: Session) -> None:
     """Triton hands a tile that is reshaped before its product back to the warps that fetch before it is multiplied."""
-    q, k, v = draw(3, 1, 128, 1, 128)
-    flash_attention_with_lse(q, k, v)
+    flash_attention_descriptors(*draw(3, 1, 128, 1, 128))
     assembly = hopper.launches[-1].compiled.asm
     assert ".reqntid 384" in assembly["ptx"]  # four warps that fetch, and two groups of four
     group = assembly["ttgir"].partition("partition0(")[2].partition("partition1(")[0]
