@@ -259,6 +259,33 @@ def zero_for_other(x_ptr, out_ptr, keep):
 
 
 @triton.jit
+def add_once(total_ptr):
+    """A sum by compare-and-swap that does not try again."""
+    old = tl.load(total_ptr)
+    tl.atomic_cas(total_ptr, old, old + 1)
+
+
+@triton.jit
+def add_until_done(total_ptr):
+    """The same, after an acquire."""
+    old = tl.atomic_add(total_ptr, 0, sem="acquire")
+    tl.atomic_cas(total_ptr, tl.load(total_ptr), old + 1)
+
+
+@triton.jit
+def rounded_difference(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, x * x - x * x)
+
+
+@triton.jit
+def power(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.exp2(tl.load(x_ptr + i)))
+
+
+@triton.jit
 def barrier(count_ptr, N: tl.constexpr):
     tl.atomic_add(count_ptr, 1)
     while tl.atomic_add(count_ptr, 0) < N:

@@ -59,7 +59,7 @@ MUTANTS = [
     Mutant("attempts.py", "for b in memory.breaches()", "for b in ()", JUDGING),
     Mutant("attempts.py", "and self.session.entangled:", "and False:", JUDGING),
     Mutant("attempts.py", "made = self.run(order=0, poison=0, elsewhere=True)", "made = first", JUDGING),
-    Mutant("attempts.py", "        if moved:\n", "        if False:\n", JUDGING),
+    Mutant("attempts.py", "        if moved and not (", "        if False and not (", JUDGING),
     Mutant("attempts.py", "            if self.case.deterministic:\n", "            if False:\n", JUDGING),
     # what is recorded
     Mutant("run.py", "outcome=worst.outcome if worst else Outcome.PASS", "outcome=Outcome.PASS", JUDGING),
@@ -83,6 +83,9 @@ MUTANTS = [
     Mutant("interpret/races.py", "return list({**self._found, **self._judged(groups)}.values())", "return []", FAULTS,
            "race or order or atomics"),
     Mutant("interpret/races.py", "ordered = reader in self._acquired and", "ordered = True or", FAULTS, "release"),
+    Mutant("interpret/early.py", "if not within.any():", "if True:", FAULTS, "atomics_of_others"),
+    Mutant("interpret/access.py", "and not self.log.has_acquired", "", FAULTS, "atomics_of_others"),
+    Mutant("interpret/variants.py", "if self.variant == FUSED and (", "if False and (", FAULTS, "other_targets"),
     Mutant("interpret/runtime.py", "if self.changes == runtime.access.changes and _same(", "if False and _same(",
            FAULTS, "barrier"),
     Mutant("interpret/report.py", "self.warnings.append(", "(lambda _: None)(", FAULTS, "warning"),

@@ -228,6 +228,39 @@ def test_lanes_that_are_thrown_away_are_no_fault() -> None:
         assert session.warnings == []
 
 
+@pytest.mark.parametrize(("kernel", "last"), [(k.add_once, 1), (k.add_until_done, 8)])
+def test_a_plain_load_may_come_before_the_atomics_of_others(kernel: Any, last: int) -> None:
+    """In the third order, where its program has acquired nothing; else it sees what came before it."""
+    for order, total in ((0, 8), (1, 8), (2, last)):
+        out = torch.zeros(1, dtype=torch.int32)
+        run(lambda out=out: kernel[(8,)](out), order)
+        assert out.item() == total
+
+
+@pytest.mark.parametrize(
+    ("kernel", "variant", "x", "plain"),
+    [(k.rounded_difference, "fused-product", 1.1, 0.0), (k.power, "flushed-exp2", -130.0, 2.0**-130)],
+)
+def test_arithmetic_of_other_targets_is_tried_and_its_line_kept(
+    kernel: Any, variant: str, x: float, plain: float
+) -> None:
+    """A product that is fused into a sum, and a power that is flushed to 0."""
+    made = {}
+    for tried in ("", variant):
+        out = torch.empty(16)
+        with opened(TARGET) as session:
+            session.vary_arithmetic(tried)
+            kernel[(1,)](torch.full((16,), x), out, BLOCK=16)
+        made[tried] = out
+        varied = session.varied()
+        assert (varied is None) == (tried == "")
+    assert made[""].eq(plain).all()
+    assert made[variant].ne(plain).all()
+    assert varied is not None
+    assert varied[0].endswith(line_of(kernel, "tl.store"))
+    assert "cuda:90" in varied[2]
+
+
 # ----------------------------------------------------------------------------------------------------- progress
 
 
