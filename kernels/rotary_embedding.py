@@ -429,7 +429,11 @@ CASES = [
         | {
             "samples": PAIR_SAMPLES,
             "terms": lambda q, k, *rest: (_terms(q, *rest), _terms(k, *rest)),
-            "sweep": None,
+            "sweep": Sweep(
+                powers_of_2(6, 13),
+                lambda d, n: _with_keys(8, _operands(4, n, 32, 128))(d),
+                "tokens of 4 sequences, 32 heads of 128 over 8",
+            ),
         },
     ),
 ]
