@@ -399,6 +399,10 @@ CASES = [
             Sample("around-a-split-h17-16.8.32.16", _operands(_around_a_split, 17, 16, 8, 32, 16)),
             Sample("40.9-h2-16.8.24.16-large-scores", _operands((40, 9), 2, 16, 8, 24, 16, scale=30.0)),
             Sample("9.20-h4-32.16.48.80-transposed", _operands((9, 20), 4, 32, 16, 48, 80, transposed=True)),
+            # Caches that are full to their last number, with no rotated part behind the latent, of more and less than a
+            # block.
+            Sample("23.35-h2-16.0.100.16-full", _operands((23, 35), 2, 16, 0, 100, 16, tokens=35)),
+            Sample("5.7-h2-4.0.5.3-full", _operands((5, 7), 2, 4, 0, 5, 3, tokens=7)),
             Sample("35-h4-128.64.512.128", _operands((35,), 4, 128, 64, 512, 128)),  # DeepSeek's own sizes
             _timed(128),
         ),

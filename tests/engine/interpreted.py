@@ -259,17 +259,18 @@ def zero_for_other(x_ptr, out_ptr, keep):
 
 
 @triton.jit
-def add_once(total_ptr):
+def add_once(total_ptr, flag_ptr):
     """A sum by compare-and-swap that does not try again."""
     old = tl.load(total_ptr)
     tl.atomic_cas(total_ptr, old, old + 1)
 
 
 @triton.jit
-def add_until_done(total_ptr):
-    """The same, after an acquire."""
-    old = tl.atomic_add(total_ptr, 0, sem="acquire")
-    tl.atomic_cas(total_ptr, tl.load(total_ptr), old + 1)
+def add_after_acquire(total_ptr, flag_ptr):
+    """The same, by a program that sees what came before it."""
+    tl.atomic_add(flag_ptr, 0, sem="acquire")
+    old = tl.load(total_ptr)
+    tl.atomic_cas(total_ptr, old, old + 1)
 
 
 @triton.jit

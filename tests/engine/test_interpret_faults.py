@@ -228,12 +228,12 @@ def test_lanes_that_are_thrown_away_are_no_fault() -> None:
         assert session.warnings == []
 
 
-@pytest.mark.parametrize(("kernel", "last"), [(k.add_once, 1), (k.add_until_done, 8)])
+@pytest.mark.parametrize(("kernel", "last"), [(k.add_once, 1), (k.add_after_acquire, 8)])
 def test_a_plain_load_may_come_before_the_atomics_of_others(kernel: Any, last: int) -> None:
     """In the third order, where its program has acquired nothing; else it sees what came before it."""
     for order, total in ((0, 8), (1, 8), (2, last)):
         out = torch.zeros(1, dtype=torch.int32)
-        run(lambda out=out: kernel[(8,)](out), order)
+        run(lambda out=out: kernel[(8,)](out, torch.zeros(1, dtype=torch.int32)), order)
         assert out.item() == total
 
 
