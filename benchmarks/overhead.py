@@ -87,8 +87,8 @@ def measure(folder: Path, chosen: list[dict[str, Any]]) -> tuple[float, float, f
         targets = tuple({c["target"] for c in chosen})
         selection = Selection((FIRST,), targets=targets, samples=Samples.QUICK)
         began = time.perf_counter()
-        for cell in cells(harness.catalogue, harness.matrix, selection, harness.adapters):
-            harness.run(cell)
+        for first in cells(harness.catalogue, harness.matrix, selection, harness.adapters):
+            harness.run(first)
         once = time.perf_counter() - began
         began = time.perf_counter()
         for cell in chosen:
