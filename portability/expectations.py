@@ -171,7 +171,13 @@ def judge(
         return _against_baseline(observation, observation.recorded)
     if not claimed and outcome in REFUSALS:
         return Verdict(Standing.AS_EXPECTED, "the adapter does not claim this dtype, and it is refused")
-    governing = rules_for(rules, observation.cell, observation.versions)
+    return _judged(rules_for(rules, observation.cell, observation.versions), observation, claimed, today, foreign)
+
+
+def _judged(
+    governing: Sequence[Expectation], observation: Observation, claimed: bool, today: date, foreign: bool
+) -> Verdict:
+    """By the first rule that speaks of the cell, else by what the adapter claims, else as what is to pass."""
     if governing:
         return _against_rule(governing[0], observation, today)
     if not claimed and not foreign:  # a package's kernel may hold a dtype that it does not compute in
