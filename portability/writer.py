@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import os
 import time
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ class Writer:
         self.header = header
         self.observations: dict[Cell, Observation] = {o.cell: o for o in held or ()}
         self._synced = time.monotonic()
-        self._file = self._open(os.O_CREAT if held is not None else os.O_CREAT | os.O_TRUNC)
+        self._file = self._open(fresh=held is None)
         self._size = os.fstat(self._file).st_size
         if held is None:
             try:
@@ -59,6 +60,7 @@ class Writer:
         another commit or other devices is refused by a `ResultsError` that says what differs.
         """
         run = read_run(path)
+        os.close(_claimed(path, os.O_WRONLY))
         if header is not None:
             old, new = run.header.provenance, header.provenance
             _check_same(path, old, new)
@@ -101,10 +103,15 @@ class Writer:
     ) -> None:
         self.close()
 
-    def _open(self, flags: int) -> int:
+    def _open(self, fresh: bool) -> int:
+        """Open the file for this run alone, and empty it if it is `fresh`: not before nobody else writes it."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(self.path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | flags, 0o644)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+            descriptor = _claimed(self.path, flags)
+            if fresh and os.fstat(descriptor).st_size:
+                os.ftruncate(descriptor, 0)
+            return descriptor
         except OSError as error:
             raise self._failed(error) from error
 
@@ -140,3 +147,21 @@ def _check_same(path: Path, old: Provenance, new: Provenance) -> None:
     if differing:
         pairs = (f"{n} was {getattr(old, n)!r} and is {getattr(new, n)!r}" for n in differing)
         raise ResultsError(f"{path}: cannot be resumed here: {'; '.join(pairs)}")
+
+
+def _claimed(path: Path, flags: int) -> int:
+    """Open a file for one writer: until it is closed, others are refused by a `ResultsError`. Raises `OSError` too."""
+    descriptor = os.open(path, flags, 0o644)
+    if os.name == "posix":
+        import fcntl
+
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise ResultsError(f"{path}: another run is writing it; --results names another file") from None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):  # a file system without locks is written as it is
+                os.close(descriptor)
+                raise
+    return descriptor

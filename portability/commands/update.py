@@ -8,6 +8,7 @@ baseline keeps what a run did not reach: targets, and evidence. What changed is 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from portability.model import CaseInfo, Cell, Evidence, Observation
 from portability.results import Run, read_runs
 
 MOST = 40  # changed cells that are listed
-RESULTS = Path(".portability/update.jsonl")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,14 +103,14 @@ def _run(args: argparse.Namespace, probes: Sequence[CaseInfo]) -> Path:
     """Run every probe, and return the file of its results; its table is printed too."""
     from portability.commands import run
 
-    words = ["--full", "--no-timing", "-n", args.n, "--results", str(RESULTS)]
+    results = Path(f".portability/update-{os.getpid()}.jsonl")  # its own: two updates may run at once
+    words = ["--full", "--no-timing", "-n", args.n, "--results", str(results)]
     words += [
         word for name in ("environment", "target") for value in getattr(args, name) for word in (f"--{name}", value)
     ]
     parser = argparse.ArgumentParser()
     run.add_arguments(parser)
-    RESULTS.unlink(missing_ok=True)
     run.main(parser.parse_args([*sorted(p.name for p in probes), *words], argparse.Namespace(rest=[])))
-    if not RESULTS.exists():
+    if not results.exists():
         raise ValueError("nothing was run")
-    return RESULTS
+    return results

@@ -252,6 +252,18 @@ def test_a_device_that_is_full_from_the_start() -> None:
 # ------------------------------------------------------------------------------------- judging and merging
 
 
+def test_two_runs_do_not_write_one_file(path: Path) -> None:
+    """The second is refused, whether it would begin the file or go on with it, and the first's cells stay."""
+    with Writer(path, header()) as first:
+        first.write(seen(Outcome.PASS))
+        for second in (lambda: Writer(path, header()), lambda: Writer.resume(path)):
+            with pytest.raises(ResultsError, match="another run is writing it; --results names another file"):
+                second()
+        first.finish("2026-01-01T00:00:00+00:00")
+    assert len(read_run(path).observations) == 1
+    Writer(path, header()).close()
+
+
 def test_a_file_is_judged_by_its_own_header_on_its_own_day() -> None:
     made = header(rule(Outcome.WRONG, expires="2026-11-03"), claims={"cuda:90": ("float32",)})
     got = run(seen(Outcome.WRONG, Evidence.RAN), seen(Outcome.UNSUPPORTED), of=made)
