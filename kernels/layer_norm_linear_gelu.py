@@ -107,7 +107,7 @@ def layer_norm_linear_gelu_kernel(
         step = tl.full((), BLOCK_K, tl.int64)  # 64 bits: a step along a stride may pass 2³¹
         accumulator = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for start in range(0, K, BLOCK_K):
-            normalised = tl.load(normalised_ptrs, mask=rows < M, other=0.0)
+            normalised = tl.load(normalised_ptrs, mask=rows < M, other=0.0)  # noqa: TP403 - rows of stride_nm
             weight = tl.load(weight_ptrs, mask=(k[:, None] < K - start) & (columns < N), other=0.0)
             accumulator = tl.dot(normalised, weight, accumulator, input_precision=PRECISION)
             normalised_ptrs += BLOCK_K
