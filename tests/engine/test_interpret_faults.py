@@ -233,7 +233,7 @@ def test_a_plain_load_may_come_before_the_atomics_of_others(kernel: Any, last: i
     """In the third order, where its program has acquired nothing; else it sees what came before it."""
     for order, total in ((0, 8), (1, 8), (2, last)):
         out = torch.zeros(1, dtype=torch.int32)
-        run(lambda out=out: kernel[(8,)](out, torch.zeros(1, dtype=torch.int32)), order)
+        run(partial(kernel[(8,)], out, torch.zeros(1, dtype=torch.int32)), order)
         assert out.item() == total
 
 

@@ -256,9 +256,10 @@ def test_two_runs_do_not_write_one_file(path: Path) -> None:
     """The second is refused, whether it would begin the file or go on with it, and the first's cells stay."""
     with Writer(path, header()) as first:
         first.write(seen(Outcome.PASS))
-        for second in (lambda: Writer(path, header()), lambda: Writer.resume(path)):
-            with pytest.raises(ResultsError, match="another run is writing it; --results names another file"):
-                second()
+        with pytest.raises(ResultsError, match="another run is writing it; --results names another file"):
+            Writer(path, header())
+        with pytest.raises(ResultsError, match="another run is writing it"):
+            Writer.resume(path)
         first.finish("2026-01-01T00:00:00+00:00")
     assert len(read_run(path).observations) == 1
     Writer(path, header()).close()
