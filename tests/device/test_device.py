@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -171,21 +172,31 @@ def test_another_stream_other_places_and_repetition(tmp_path: Path) -> None:
         assert part in found[name, target].detail
 
 
-@pytest.mark.parametrize("tokens", [37, 128])
-def test_a_compiled_layer_is_the_layer(tmp_path: Path, tokens: int) -> None:
-    """Inductor's code around the operators: output and gradients of a decoder layer are those of the eager one.
-
-    In a process of its own: this one must hold no context of a device.
-    """
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+def alone(script: str, *words: str, **variables: str) -> dict[str, Any]:
+    """Return what a script beside this file prints last, JSON, run by itself: this process must hold no device."""
     made = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("compiled_layer.py")), str(tokens)],
-        check=False, env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300,
+        [sys.executable, str(Path(__file__).with_name(script)), *words], check=False, env={**os.environ, **variables},
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr[-4000:]
-    report = json.loads(made.stdout.splitlines()[-1])
+    report: dict[str, Any] = json.loads(made.stdout.splitlines()[-1])
+    return report
+
+
+@pytest.mark.parametrize("tokens", [37, 128])
+def test_a_compiled_layer_is_the_layer(tmp_path: Path, tokens: int) -> None:
+    """Inductor's code around the operators: output and gradients of a decoder layer are those of the eager one."""
+    report = alone("compiled_layer.py", str(tokens), TORCHINDUCTOR_CACHE_DIR=str(tmp_path))
     assert report["graphs"] == 1
     assert {"flash_attention_kernel", "matmul_kernel"} & set(report["kernels"]), report["kernels"]
     # Each is compared with the eager layer in float32: the compiled half-precision one may be off twice as far.
     for name, (eager, graph) in report["errors"].items():
         assert graph <= 2 * eager + 1e-6, f"{name}: {graph:.2e} compiled, {eager:.2e} eager"
+
+
+def test_attention_is_right_whichever_kernels_a_table_takes() -> None:
+    """By pointers and by descriptors: no further from float64 than rounding of the operands, and the same each time."""
+    for name, found in alone("attention.py", "cuda").items():
+        bound = 1.5e-2 if "bfloat16" in name else 2e-3
+        assert found["error"] < bound, f"{name}: {found}"
+        assert not found["differing"], f"{name}: {found}"
