@@ -139,10 +139,13 @@ def fold(
 ) -> dict[str, Found]:
     """Return what was found by target as few entries as say the same: for all as "*", for a family, or for a target.
 
-    `every`: the targets that an entry for "*" or a family decides. One of them that is not in `found` keeps the blocks
-    that `kept` has for it: an entry that would give it others is not made.
+    What was found for one target alone stays that target's. `every`: the targets that an entry for "*" or a family
+    decides. One of them that is not in `found` keeps the blocks that `kept` has for it: an entry that would give it
+    others is not made.
     """
     rest, made, kept = dict(found), {}, kept or {}
+    if len(found) == 1:
+        return rest
     by_size = sorted(families.items(), key=lambda f: len(set(f[1]) & set(every)), reverse=True)
     for selector, members in [("*", tuple(every)), *by_size]:
         covered = [t for t in every if t in members]

@@ -87,6 +87,7 @@ def test_targets_that_come_to_the_same_share_an_entry() -> None:
     assert fold({"hip:a": few, "hip:b": few, "hip:c": few}, FAMILIES, every) == {"*": few}
     assert fold({"hip:a": few, "hip:b": few, "hip:c": many}, FAMILIES, every) == {"hip:wide": few, "hip:narrow": many}
     assert fold({"hip:a": few, "hip:b": many}, FAMILIES, every) == {"hip:a": few, "hip:b": many}
+    assert fold({"hip:c": few}, FAMILIES, {"hip:c"}) == {"hip:c": few}, "nobody asked for more"
 
 
 def test_an_entry_never_covers_a_target_that_was_not_searched() -> None:
