@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -22,16 +23,29 @@ SLOW = 60.0  # seconds that status() may take: the first question to a driver
 
 def detection(adapter: Backend) -> Result:
     """Ask twice; nothing of the process may change, and no device may be opened."""
-    before, began = _traces(adapter), time.perf_counter()
-    first = list(adapter.status())
-    seconds = time.perf_counter() - began
-    second = list(adapter.status())
-    after = _traces(adapter)
+    with _own_temporary_folder():
+        before, began = _traces(adapter), time.perf_counter()
+        first = list(adapter.status())
+        seconds = time.perf_counter() - began
+        second = list(adapter.status())
+        after = _traces(adapter)
     problems = [f"{name}: {after[name]} where it was {before[name]}" for name in before if before[name] != after[name]]
     problems += ["two answers differ"] if first != second else []
     problems += [f"it took {seconds:.0f} s"] if seconds > SLOW else []
     problems += _told(first, adapter)
     return result("detection", problems, f"{len(first)} targets in {seconds:.2f} s, and nothing changed")
+
+
+@contextlib.contextmanager
+def _own_temporary_folder() -> Iterator[None]:
+    """Let temporary files of this process lie apart from what other processes make and remove meanwhile."""
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory() as folder:
+        tempfile.tempdir = folder
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
 
 
 def _told(targets: Sequence[Target], adapter: Backend) -> Iterator[str]:

@@ -135,6 +135,19 @@ def test_a_detection_without_side_effects_passes() -> None:
     assert detection.detection(Good()).verdict is Verdict.PASS
 
 
+def test_what_another_process_leaves_meanwhile_is_not_the_adapters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def beside(self: Good) -> Sequence[Target]:
+        (tmp_path / f"of another process {len(os.listdir(tmp_path))}").touch()
+        return [TARGET]
+
+    monkeypatch.setattr(Good, "status", beside)
+    assert detection.detection(Good()).verdict is Verdict.PASS
+
+
 def _sets_a_variable(self: Good) -> Sequence[Target]:
     os.environ["LEFT_BEHIND"] = str(len(os.environ))
     return [TARGET]
