@@ -24,7 +24,7 @@ from portability.matrix import Matrix, read_matrix
 from portability.model import CaseInfo, Cell, Evidence, Target
 from portability.plugin import find_matrix
 from portability.pool import temporary_folder
-from portability.porting.search import interpreted, sample_for, search
+from portability.porting.search import entry_of, interpreted, sample_for, search
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +79,7 @@ def _of_case(harness: Harness, case: CaseInfo, args: argparse.Namespace) -> bool
         kept = {t.id: _of_space(case, _looked_up(harness, case, t, args).blocks) for t in harness.catalogue.targets}
         folded = tuning.fold(of_backend, backend.families, set(backend.targets) - apart, kept)
         for place, (blocks, how) in folded.items():
-            text = tuning.entry(case.name, place + suffix, blocks, {}, how)
+            text = entry_of(case, place + suffix, blocks, how)
             print(f"\n{text}")
             if args.write:
                 tuning.write_entry(backend.block_table(), case.name, place + suffix, text)

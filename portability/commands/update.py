@@ -8,13 +8,13 @@ baseline keeps what a run did not reach: targets, and evidence. What changed is 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from portability.baselines import files
 from portability.baselines.records import merged
 from portability.model import CaseInfo, Cell, Evidence, Observation
+from portability.plugin import new_results
 from portability.results import Run, read_runs
 
 MOST = 40  # changed cells that are listed
@@ -103,7 +103,7 @@ def _run(args: argparse.Namespace, probes: Sequence[CaseInfo]) -> Path:
     """Run every probe, and return the file of its results; its table is printed too."""
     from portability.commands import run
 
-    results = Path(f".portability/update-{os.getpid()}.jsonl")  # its own: two updates may run at once
+    results = new_results(Path.cwd())  # its own: two updates may run at once
     words = ["--full", "--no-timing", "-n", args.n, "--results", str(results)]
     words += [
         word for name in ("environment", "target") for value in getattr(args, name) for word in (f"--{name}", value)

@@ -163,11 +163,10 @@ class _Mover:
                 seen = self._beside(launch, replace(with_tiles(call, blocks), grids=(Grid(grid),)), target)
                 if seen.outcome is Outcome.PASS:
                     return blocks, f"gives what the recorded blocks give, on drawn values with grid {grid}"
-                said = said or f"grid {grid}: {seen.outcome}: {(seen.detail.splitlines() or [''])[0]}"
+                why = (seen.detail.splitlines() or [""])[0]
                 if seen.outcome is Outcome.UNAVAILABLE:
-                    return several[
-                        0
-                    ], f"not interpreted: {seen.detail.splitlines()[0].removeprefix('not interpreted: ')}"
+                    return several[0], f"not interpreted: {why.removeprefix('not interpreted: ')}"
+                said = said or f"grid {grid}: {seen.outcome}: {why}"
         return several[0], f"not shown to be right: with no grid that could be guessed as the recorded blocks ({said})"
 
     def _beside(self, launch: Launched, call: Call, target: Target) -> Observation:
