@@ -194,9 +194,9 @@ def reals():
     for name, reference in (("llrint", torch.round), ("llround", away)):
         yield function(name, lambda x, f=reference: f(x).to(torch.int64), halves(-1000.0), out=INT64)
     yield function("ilogb", lambda x: exponent(x).to(torch.int32), POSITIVE, out=INT32)
-    for name, reference in (("jn", bessel_j), ("yn", bessel_y)):  # by recurrence: each step multiplies errors by 2n/x
+    for name, reference in (("jn", bessel_j), ("yn", bessel_y)):  # by recurrence from 9 ulp: x 2n/x a step
         yield function(
-            name, reference, with_integer(0, 4, first=True), count=2, ulp=16, absolute=40.0,
+            name, reference, with_integer(0, 4, first=True), count=2, ulp=16, absolute=72.0,
             out=lambda _, x: torch.empty_like(x),
         )  # fmt: skip
     yield function(

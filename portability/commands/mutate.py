@@ -66,6 +66,8 @@ def main(args: argparse.Namespace) -> int:
     from portability.mutation.trial import State
     from portability.plugin import find_matrix
 
+    if args.update and (args.kind or args.kernels):
+        raise ValueError(f"--update {args.update[0]} writes the score of all mutants: leave out KERNEL and --kind")
     path = args.matrix or find_matrix(Path.cwd())
     matrix = read_matrix(path) if path else Matrix()
     found = discover(matrix.kernels)

@@ -9,19 +9,16 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from portability.backend import discover
-from portability.catalogue import Selection, cells
-from portability.harness import Harness
-from portability.matrix import Matrix, Samples
-from portability.model import Cell, Evidence, Outcome, Target
-from portability.pool import temporary_folder
+from portability.kernel import discover as kernels_of
+from portability.matrix import Matrix
+from portability.model import Evidence, Outcome
 from tests.engine.conftest import Project, by_cell
 
 
@@ -35,52 +32,32 @@ def visible() -> bool:
 
 
 pytestmark = pytest.mark.skipif(not visible(), reason="no device is visible here")
-QUICK = Selection(samples=Samples.QUICK, timing=False)
 
 
-@pytest.fixture(scope="module")
-def harness() -> Iterator[Harness]:
-    with temporary_folder() as folder:
-        made = Harness(Matrix(), folder, Path.cwd(), {})
-        yield made
-        made.close()
+def device() -> str:
+    """Return the name of a target that cells run on here."""
+    return next(t.id for b in discover().values() for t in b.status() if t.evidence is Evidence.RAN)
 
 
-def device_cells(harness: Harness) -> list[Cell]:
-    found = cells(harness.catalogue, harness.matrix, QUICK, harness.adapters)
-    return [
-        c
-        for c in found
-        if harness.catalogue.target(c).evidence is Evidence.RAN and not harness.catalogue.case(c.kernel).group
-    ]
-
-
-def hashes(harness: Harness, cell: Cell, target: Target) -> set[str]:
-    """Return Triton's hashes of what a cell compiled or launched on `target`."""
-    from portability import catalogue as catalogues
-
-    case = harness.catalogue.case(cell.kernel)
-    blocks, source = catalogues.blocks_of(cell, case, harness.matrix, harness.adapters, target)
-    request = {"blocks": dict(blocks), "blocks_from": source, "options": harness.options}
-    observation = harness._runner("default").run(request, cell, target, 600)
-    assert observation.outcome is not Outcome.HARNESS_ERROR, observation.detail
-    return {r.hash for r in observation.resources}
-
-
-def test_what_is_compiled_without_a_device_is_what_a_device_launches(harness: Harness) -> None:
-    """For every bundled kernel and dtype, the hash of the compile-only column equals that of the launch."""
-    differing = []
-    compared = 0
-    for cell in device_cells(harness):
-        target = harness.catalogue.target(cell)
-        compiled = hashes(harness, cell, replace(target, evidence=Evidence.COMPILED))
-        launched = hashes(harness, cell, target)
-        compared += len(launched)
-        if not launched <= compiled:
-            differing.append(cell.id)
-    print(f"{compared} binaries compared")
-    assert compared
-    assert not differing
+def test_what_is_compiled_without_a_device_is_what_a_device_launches(tmp_path: Path) -> None:
+    """For every bundled kernel and dtype, the hashes of the compile-only column hold those of the launches."""
+    (tmp_path / "matrix.toml").write_text("")
+    project = Project(tmp_path)
+    kernels = [name for name, case in kernels_of(Matrix().kernels).cases.items() if not case.group]
+    hashes: dict[Evidence, dict[str, set[str]]] = {}
+    for evidence, variables in (
+        (Evidence.RAN, {}),
+        (Evidence.COMPILED, {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}),
+    ):
+        words = (*kernels, "--target", device(), "--samples", "quick", "--no-timing")
+        run, code, said = project.run(*words, variables=variables, timeout=600)
+        assert code == 0, said
+        assert {o.evidence for o in run.observations if o.resources} == {evidence}
+        hashes[evidence] = {o.cell.id: {r.hash for r in o.resources} for o in run.observations}
+    launched, compiled = hashes[Evidence.RAN], hashes[Evidence.COMPILED]
+    print(f"{sum(map(len, launched.values()))} binaries compared")
+    assert any(launched.values())
+    assert not [cell for cell, found in launched.items() if not found <= compiled[cell]]
 
 
 def test_an_illegal_access_costs_its_cell_alone(tmp_path: Path) -> None:
@@ -88,7 +65,7 @@ def test_an_illegal_access_costs_its_cell_alone(tmp_path: Path) -> None:
     shutil.copytree(Path(__file__).parent.parent / "engine" / "faulty", tmp_path / "faulty")
     (tmp_path / "matrix.toml").write_text('[matrix]\nkernels = ["faulty.cases"]\n')
     project = Project(tmp_path)
-    target = next(t.id for b in discover().values() for t in b.status() if t.evidence is Evidence.RAN)
+    target = device()
     run, _, said = project.run(
         "right",
         "illegal",
@@ -132,7 +109,7 @@ def test_one_context_a_device(tmp_path: Path) -> None:
     """However many workers there are, one process at a time holds the device."""
     (tmp_path / "matrix.toml").write_text("")
     project = Project(tmp_path)
-    target = next(t.id for b in discover().values() for t in b.status() if t.evidence is Evidence.RAN)
+    target = device()
     seen: list[int] = []
     over = threading.Event()
 
@@ -164,7 +141,7 @@ def test_another_stream_other_places_and_repetition(tmp_path: Path) -> None:
     """A launch outside of the current stream, a kernel for aligned inputs alone, and sums in any order are told."""
     shutil.copy(Path(__file__).parent / "faulty_on_device.py", tmp_path)
     (tmp_path / "matrix.toml").write_text('[matrix]\nkernels = ["faulty_on_device"]\n')
-    target = next(t.id for b in discover().values() for t in b.status() if t.evidence is Evidence.RAN)
+    target = device()
     run, _, said = Project(tmp_path).run(*PLACES, "--target", target, "--no-timing", "-n0", timeout=600)
     found = by_cell(run)
     for name, (outcome, part) in PLACES.items():
@@ -196,7 +173,9 @@ def test_a_compiled_layer_is_the_layer(tmp_path: Path, tokens: int) -> None:
 
 def test_attention_is_right_whichever_kernels_a_table_takes() -> None:
     """By pointers and by descriptors: no further from float64 than rounding of the operands, and the same each time."""
-    for name, found in alone("attention.py", "cuda").items():
-        bound = 1.5e-2 if "bfloat16" in name else 2e-3
-        assert found["error"] < bound, f"{name}: {found}"
-        assert not found["differing"], f"{name}: {found}"
+    kinds = [(dtype, descriptors) for dtype in ("float16", "bfloat16") for descriptors in ("0", "1")]
+    with ThreadPoolExecutor(len(kinds)) as pool:  # each compiles for a minute
+        reports = pool.map(lambda kind: alone("attention.py", "cuda", *kind), kinds)
+        for (dtype, descriptors), found in zip(kinds, reports, strict=True):
+            assert found["error"] < (1.5e-2 if dtype == "bfloat16" else 2e-3), (dtype, descriptors, found)
+            assert not found["differing"], (dtype, descriptors, found)

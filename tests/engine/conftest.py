@@ -50,11 +50,11 @@ class Project:
         folder.mkdir(exist_ok=True)
         return folder
 
-    def run(self, *words: str, **more: float) -> tuple[Run, int, str]:
+    def run(self, *words: str, variables: Mapping[str, str] = {}, timeout: float = 240) -> tuple[Run, int, str]:
         """Run the matrix; return what was recorded, the exit code, and what was printed."""
         results = self.folder / "results.jsonl"
         results.unlink(missing_ok=True)
-        done = self.portability("run", "--results", str(results), *words, **more)  # type: ignore[arg-type]
+        done = self.portability("run", "--results", str(results), *words, variables=variables, timeout=timeout)
         assert results.exists(), done.stdout + done.stderr
         return read_run(results), done.returncode, done.stdout + done.stderr
 

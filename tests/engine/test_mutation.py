@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -249,6 +250,19 @@ def test_the_score_goes_between_markers(mutants: list[Mutant]) -> None:
     for page in ("no markers", "<!-- mutation -->", "<!-- /mutants --><!-- mutants -->"):
         with pytest.raises(ValueError, match=r"README\.md: needs"):
             embedded(page, made, "README.md")
+
+
+def test_a_score_of_some_mutants_is_not_written_as_that_of_all(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- mutation -->\nbefore\n<!-- /mutation -->\n")
+    for some in (["--kind", "off-by-one"], ["softmax"]):
+        made = subprocess.run(
+            [sys.executable, "-m", "portability.cli", "mutate", *some, "--no-run", "--update", str(page)],
+            check=False, capture_output=True, text=True,
+        )  # fmt: skip
+        assert made.returncode == 2
+        assert "leave out KERNEL and --kind" in made.stderr
+    assert "before" in page.read_text()
 
 
 def test_verdicts_are_kept_and_survivors_tried_again(mutants: list[Mutant], tmp_path: Path) -> None:
