@@ -270,6 +270,7 @@ def _case(name, operator, samples, blocks):
         reference=lambda a, b: torch.matmul(a.double(), b.double()),
         chain=torch.matmul,
         terms=lambda a, b: torch.matmul(a.abs().double(), b.abs().double()),
+        accumulates=dict.fromkeys(map(named, FLOAT8), "float8 products"),
         dtypes=tuple(map(named, RESULT)),
         samples=samples,
         blocks=Blocks(BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3) | PLAIN | blocks,

@@ -204,7 +204,8 @@ class KernelCase:
     blocks     the case's own default blocks
     space      name -> values to search when tuning
     sweep      inputs by size, for curves
-    accumulates  the precision in which the kernel sums: a torch dtype's name, "tf32" or "bf16x3"
+    accumulates  the precision in which the kernel sums, by the name that `compare.UNIT_ROUNDOFF` has for it; or that by
+               the dtype of the first operand, where others are summed in float32
     binaries   the most distinct binaries that all samples of one dtype and target may need
     mutates    positions of inputs that the operator is meant to write
     options    launch options that the case is about, with their backends (API probes)
@@ -223,7 +224,7 @@ class KernelCase:
     blocks: Blocks = field(default_factory=Blocks)
     space: Mapping[str, Sequence[int]] = field(default_factory=dict)
     sweep: Sweep | None = None
-    accumulates: str = "float32"
+    accumulates: str | Mapping[str, str] = "float32"
     binaries: int | None = None
     mutates: tuple[int, ...] = ()
     deterministic: bool = True

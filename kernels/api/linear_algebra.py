@@ -119,9 +119,9 @@ def dots(name, function, *, reference=product, count=2, m=TILE, n=TILE, k=TILE, 
 
 def eights(name, function, **more):
     """The probe of a product of float8, which some matrix units add up in less than float32."""
-    # DeepSeek-V3 Technical Report, section 3.3.2: of float32's 24 bits about 14 are kept, hence a factor of 2^10.
-    reason = "the matrix units of Hopper add products of float8 with about 14 bits"
-    return dots(name, function, **{"dtypes": ("float8_e4m3fn", "float8_e5m2"), "loosened": (2.0**10, reason), **more})
+    return dots(
+        name, function, **{"dtypes": ("float8_e4m3fn", "float8_e5m2"), "accumulates": "float8 products", **more}
+    )
 
 
 def precise(precision, accumulates):

@@ -52,6 +52,12 @@ def test_a_named_precision_has_its_roundoff(named: str, unit: float) -> None:
     assert allowed(case(accumulates=named), torch.ones(1)).item() == pytest.approx(8 * unit)
 
 
+def test_a_precision_may_be_that_of_a_dtype_alone() -> None:
+    by_dtype = case(accumulates={"float16": "bfloat16"})
+    assert allowed(by_dtype, torch.ones(1, dtype=torch.float16)).item() == pytest.approx(8 * 2.0**-8)
+    assert allowed(by_dtype, torch.ones(1)).item() == pytest.approx(8 * U32)
+
+
 def test_a_float64_output_is_summed_in_float64() -> None:
     x = torch.ones(1, dtype=torch.float64)
     assert allowed(case(), x, torch.float64).item() == pytest.approx(8 * 2.0**-53)
