@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from portability.backend import Backend, Launch, Problem, Session
-from portability.kernel import Blocks, Inputs, KernelCase
+from portability.kernel import Blocks, Inputs, KernelCase, Sample
 from portability.model import Accuracy, Finding, Outcome, Timing
 
 NAN = "nan-minmax"  # the interpreter's warning
@@ -25,6 +25,21 @@ class Progress:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
     device: str = ""
+
+
+def is_moved(case: KernelCase, sample: Sample) -> bool:
+    """Return whether a device also gets the sample's inputs one element further on: once a kernel and dtype."""
+    return sample is next((s for s in case.samples if s.quick), case.samples[0])
+
+
+def moved(inputs: Inputs) -> Inputs:
+    """Return copies of the tensors where they are, one element further on."""
+    import torch
+
+    from portability.memory import Memory
+
+    place = Memory(0, 0).place
+    return tuple(place("", x, str(x.device), 1) if isinstance(x, torch.Tensor) else x for x in inputs)
 
 
 @dataclass

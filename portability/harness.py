@@ -150,7 +150,8 @@ class Harness:
         if sample is None or sample.bench:
             return
         blocks, source = catalogues.blocks_of(cell, case, self.matrix, self.adapters, target)
-        self.run_with(cell, replace(target, evidence=Evidence.COMPILED), blocks, source)
+        compiled = replace(target, evidence=Evidence.COMPILED)
+        self.run_with(cell, compiled, blocks, source, options={**self.options, "ahead": True})
 
     def limit(self, cell: Cell, target: Target) -> float:
         """Return the seconds that a cell may take."""

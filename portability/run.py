@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import zlib
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from portability.attempts import Attempts, Progress
+from portability.attempts import Attempts, Progress, is_moved, moved
 from portability.backend import Backend, Launch, Problem, Session, blocks_of, check_launch
 from portability.kernel import Blocks, Draw, Inputs, KernelCase, Sample, relative
 from portability.model import Cell, Evidence, Observation, Outcome, Resources, Target, Timing
@@ -31,6 +32,7 @@ class Options:
     warmup_ms: float = 25.0
     rep_ms: float = 100.0
     root: str = "."  # paths in observations are relative to it
+    ahead: bool = False  # what is compiled will run on a device: compile all that a cell launches there
 
 
 def run_cell(
@@ -73,6 +75,9 @@ def _run(
         else:
             progress.stage = "compile"
             case.operator(*inputs, blocks=blocks)
+            if options.ahead and is_moved(case, sample):
+                with contextlib.suppress(ValueError):  # as in `Attempts.judge_placement`
+                    case.operator(*moved(inputs), blocks=blocks)
             outputs = None
     progress.stage = "launch"
     if not session.launches and all(x.numel() for x in inputs if isinstance(x, torch.Tensor)):
@@ -127,8 +132,7 @@ def _execute(
     progress.stage = "repeat"
     if not sample.bench:
         attempts.judge_repetition(outputs, expected)
-        quick = next((s for s in case.samples if s.quick), case.samples[0])
-        attempts.judge_placement(outputs, expected, moved=sample is quick)
+        attempts.judge_placement(outputs, expected, moved=is_moved(case, sample))
     if not target.index and target.evidence.executes and backend.device == "cpu":
         progress.timing = _no_performance(seconds)
     return attempts.placed, attempts.made

@@ -275,3 +275,23 @@ def test_what_is_not_written_shows_at_every_dtype(dtype: str) -> None:
 
     observation = judged(unwritten, dtype=dtype, reference=lambda x: x)
     assert observation.outcome is Outcome.UNDEFINED_VALUE, observation.detail
+
+
+@pytest.mark.parametrize(
+    ("ahead", "sample", "skews"), [(True, "quick", [0, 4]), (True, "other", [0]), (False, "quick", [0])]
+)
+def test_what_a_device_launches_with_moved_inputs_is_compiled_ahead(ahead: bool, sample: str, skews: list[int]) -> None:
+    """Triton compiles anew for another alignment: in the device's own process that would keep the others waiting."""
+    seen: list[int] = []
+
+    def operator(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
+        seen.append(x.data_ptr() % 16)
+        return x * 2
+
+    samples = [Sample(n, lambda draw: (draw.normal(40),), quick=n == "quick") for n in ("quick", "other")]
+    case = KernelCase(name="doubled", operator=operator, reference=operator, samples=samples, dtypes=["float32"])
+    target = Target("fake:1", "fake", evidence=Evidence.COMPILED)
+    run_cell(
+        Cell("doubled", "float32", sample, "fake:1"), case, Fake(), target, Blocks(), "", Options(ahead=ahead)
+    )  # fmt: skip
+    assert seen == skews
