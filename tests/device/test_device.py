@@ -19,6 +19,7 @@ from portability.backend import discover
 from portability.kernel import discover as kernels_of
 from portability.matrix import Matrix
 from portability.model import Evidence, Outcome
+from portability.results import Run
 from tests.engine.conftest import Project, by_cell
 
 
@@ -44,17 +45,19 @@ def test_what_is_compiled_without_a_device_is_what_a_device_launches(tmp_path: P
     (tmp_path / "matrix.toml").write_text("")
     project = Project(tmp_path)
     kernels = [name for name, case in kernels_of(Matrix().kernels).cases.items() if not case.group]
-    hashes: dict[Evidence, dict[str, set[str]]] = {}
-    for evidence, variables in (
-        (Evidence.RAN, {}),
-        (Evidence.COMPILED, {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}),
-    ):
-        words = (*kernels, "--target", device(), "--samples", "quick", "--no-timing")
-        run, code, said = project.run(*words, variables=variables, timeout=600)
+    words = (*kernels, "--target", device(), "--samples", "quick", "--no-timing")
+
+    def hashes(evidence: Evidence, *more: str, **variables: str) -> tuple[Run, dict[str, set[str]]]:
+        run, code, said = project.run(*words, *more, variables=variables, timeout=600)
         assert code == 0, said
         assert {o.evidence for o in run.observations if o.resources} == {evidence}, said
-        hashes[evidence] = {o.cell.id: {r.hash for r in o.resources} for o in run.observations}
-    launched, compiled = hashes[Evidence.RAN], hashes[Evidence.COMPILED]
+        return run, {o.cell.id: {r.hash for r in o.resources} for o in run.observations}
+
+    run, launched = hashes(Evidence.RAN)
+    # What is only compiled is so for one dtype, unless others are asked for.
+    dtypes = [word for d in sorted({o.cell.dtype for o in run.observations}) for word in ("--dtype", d)]
+    hidden = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"), "")
+    _, compiled = hashes(Evidence.COMPILED, *dtypes, **hidden)
     print(f"{sum(map(len, launched.values()))} binaries compared")
     assert any(launched.values())
     differing = {cell: (found, compiled.get(cell)) for cell, found in launched.items()}
