@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from portability.model import CaseInfo, Cell, Observation, Outcome, Target, Verdict
+from portability.model import CaseInfo, Cell, Evidence, Observation, Outcome, Target, Verdict
 from portability.results import Run
 
 Key = tuple[Cell, str, str]  # cell, Triton's minor version, the device's name
@@ -73,13 +73,16 @@ class Merged:
     def targets(self) -> list[Target]:
         """Every target and environment once, as the run describes it that reaches the most there.
 
-        Those of one backend stand together, and the backend that reaches the most stands first.
+        Those of one backend stand together, and the backend that reaches the most stands first. Where nothing could
+        try a target, and another machine has an environment that could, that one stands alone.
         """
         found: dict[tuple[str, str], Target] = {}
         for target in (t for run in self.runs for t in run.header.targets):
             key = (target.id, target.environment)
             if key not in found or target.evidence.rank > found[key].evidence.rank:
                 found[key] = target
+        tried = {t.id for t in found.values() if t.evidence is not Evidence.NONE}
+        found = {k: t for k, t in found.items() if t.evidence is not Evidence.NONE or t.id not in tried}
         reach: dict[str, int] = {}
         for target in found.values():
             reach[target.backend] = max(reach.get(target.backend, 0), target.evidence.rank)

@@ -33,6 +33,18 @@ def test_a_published_run_is_whole_and_small(file: Path) -> None:
     assert "/tmp/" not in file.read_text()
 
 
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.name)
+def test_no_rate_is_above_what_a_device_can_do(file: Path) -> None:
+    """A cost that counts what a kernel need not move shows as a rate beyond the ceiling: reads alone come to 1.13."""
+    beyond = {
+        o.cell.id: round(o.timing.ceiling, 2)
+        for run in read_runs(file)
+        for o in run.observations
+        if o.timing and (o.timing.ceiling or 0) > 1.15
+    }
+    assert not beyond
+
+
 def test_readme_is_in_step_with_the_published_runs() -> None:
     runs = [run for f in FILES for run in read_runs(f)]
     assert in_step(ROOT / "README.md", report.build(merge(runs), unmatched=unmatched(runs)))

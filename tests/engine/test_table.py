@@ -160,6 +160,18 @@ def test_columns_of_one_target_in_two_environments_are_told_apart() -> None:
     assert "in triton-3.6" in text
 
 
+def test_a_target_that_another_machine_could_try_is_not_shown_as_lacking() -> None:
+    npu = next(t for t in TARGETS if t.evidence is NONE)
+    lowered = replace(npu, evidence=Evidence.LOWERED, environment="ascend", why="", remedy="")
+    here = run(
+        seen(evidence=Evidence.LOWERED, of=replace(cell(npu.id), environment="ascend")), of=header(targets=(lowered,))
+    )
+    table = build(merge([run(seen()), here]))
+    columns = [c for g in table.grids for c in g.columns if c.target == npu.id]
+    assert [c.environment for c in columns] == ["ascend"]
+    assert "Unavailable" not in sections(table)
+
+
 # ----------------------------------------------------------------------------------------------- sections
 
 
