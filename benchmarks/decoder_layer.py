@@ -1,9 +1,10 @@
 """Time and peak memory of the decoder layer and its plain-torch twin, by length, and where the device's time goes.
 
     python benchmarks/decoder_layer.py [--tokens 512 2048 4096 16384] [--batch 4] [--out results/decoder_layer.json]
+    python benchmarks/decoder_layer.py --show results/decoder_layer.json [--update docs/kernels.md]
 
-Needs a device. Prints one table of medians and peaks with ratios, forward and forward with backward, and one of each
-part's share of device time by torch's profiler. Running out of memory is a value in it.
+Needs a device to time. Prints one table of medians and peaks with ratios, forward and forward with backward, and one
+of each part's share of device time by torch's profiler. Running out of memory is a value in it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,9 +22,11 @@ from tabulate import tabulate
 from torch.profiler import ProfilerActivity, profile
 
 from portability.kernels.decoder_layer import DecoderLayer
+from portability.pages import between
 
 PARTS = ("projections", "attention", "scores", "softmax", "values", "output", "feed-forward")
 OUT_OF_MEMORY = "out of memory"
+BEGIN, END = "<!-- decoder layer -->", "<!-- end of decoder layer -->"
 
 
 def main() -> int:
@@ -33,22 +37,37 @@ def main() -> int:
     parser.add_argument("--heads", type=int, default=16)
     parser.add_argument("--dtype", default="float16")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--out", help="write the figures as JSON")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the figures as JSON")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="print the figures of that file instead of timing")
+    parser.add_argument("--update", type=Path, metavar="FILE", help="write the tables between the marks of this page")
     args = parser.parse_args()
-    if not torch.cuda.is_available():
-        print("no device is visible: this measures one", file=sys.stderr)
+    if args.show:
+        made = json.loads(args.show.read_text(encoding="utf-8"))
+    elif torch.cuda.is_available():
+        figures = [measure(args, tokens, backward) for tokens in args.tokens for backward in (False, True)]
+        device = torch.cuda.get_device_name()
+        where = f"{device}, batch {args.batch}, {args.dim} features, {args.heads} heads, {args.dtype}"
+        made = {"where": where, "torch": torch.__version__, "figures": figures}
+    else:
+        print("no device is visible: this measures one; --show prints the figures of a file", file=sys.stderr)
         return 2
-    figures = [measure(args, tokens, backward) for tokens in args.tokens for backward in (False, True)]
-    where = f"{torch.cuda.get_device_name()}, batch {args.batch}, {args.dim} features, {args.heads} heads, {args.dtype}"
-    print(where)
-    heads = ("tokens", "pass", "Triton ms", "torch ms", "torch / Triton", "Triton GB", "torch GB", "torch / Triton")
-    print(tabulate([times_row(f) for f in figures], headers=heads))
-    print("\nshare of device time")
-    print(tabulate([r for f in figures for r in share_rows(f)], headers=("tokens", "pass", "layer", *PARTS)))
     if args.out:
-        with open(args.out, "w", encoding="utf-8") as file:
-            json.dump({"where": where, "torch": torch.__version__, "figures": figures}, file, indent=1)
+        args.out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    text = render(made)
+    if args.update:
+        page = args.update.read_text(encoding="utf-8")
+        args.update.write_text(between(page, BEGIN, END, text, args.update.name), encoding="utf-8")
+    print(text)
     return 0
+
+
+def render(made: dict[str, Any]) -> str:
+    """Return the tables of times and memory, and of shares, as Markdown."""
+    heads = ("tokens", "pass", "Triton ms", "torch ms", "torch / Triton", "Triton GB", "torch GB", "torch / Triton")
+    times = tabulate(map(times_row, made["figures"]), headers=heads, tablefmt="github", disable_numparse=True)
+    parts = [row for f in made["figures"] for row in share_rows(f)]
+    share = tabulate(parts, headers=("tokens", "pass", "layer", *PARTS), tablefmt="github", disable_numparse=True)
+    return f"{made['where']}; torch {made['torch']}.\n\n{times}\n\nShare of device time:\n\n{share}\n"
 
 
 def measure(args: argparse.Namespace, tokens: int, backward: bool) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from typing import Any
 
 from tabulate import tabulate
 
+from portability.pages import between
 from portability.timing import UNSTABLE, bench, device_lock, measure, quantiles
 
 BEGIN, END = "<!-- kernels -->", "<!-- end of kernels -->"
@@ -53,7 +54,8 @@ def main() -> int:
             args.out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     text = render(made)
     if args.update:
-        update(args.update, text)
+        page = args.update.read_text(encoding="utf-8")
+        args.update.write_text(between(page, BEGIN, END, text, args.update.name), encoding="utf-8")
     print(text)
     return 0
 
@@ -267,16 +269,6 @@ def _mean(group: str, rows: Sequence[Mapping[str, Any]]) -> str:
     found = [ratios(r)[peer] for r in rows if peer in ratios(r)]
     mean = math.exp(sum(map(math.log, found)) / len(found)) if found else math.nan
     return f"Geometric mean of {len(found)} {group}: {mean:.3f} of {peer}."
-
-
-def update(page: Path, text: str) -> None:
-    """Write `text` between the marks of `page`. Raises `ValueError` where it has none."""
-    old = page.read_text(encoding="utf-8")
-    head, begin, rest = old.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{page.name}: has not the marks {BEGIN} and {END}")
-    page.write_text(f"{head}{BEGIN}\n\n{text}\n{END}{tail}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from pathlib import Path, PurePath
 
 import portability
 from portability.lint import RULES, LintFinding, lint_paths
+from portability.pages import between
 
 PACKAGES = ("liger-kernel", "flag-gems", "fla-core", "flash-linear-attention")
 BEGIN, END = "<!-- begin counts: python benchmarks/lint_packages.py -->", "<!-- end counts -->"
@@ -136,8 +137,7 @@ def _wheel(given: str, folder: Path) -> Path:
 
 def _write_between(file: Path, table: str) -> None:
     text = file.read_text() if file.exists() else f"{BEGIN}\n{END}\n"
-    before, _, rest = text.partition(BEGIN)
-    file.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.partition(END)[2]}")
+    file.write_text(between(text, BEGIN, END, f"{table}\n", file.name))
 
 
 def _write_sample(file: Path, entries: Iterator[tuple[str, LintFinding]]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from portability.lint.formatting import explanation
 from portability.lint.model import Rule, registered
+from portability.pages import between
 
 BEGIN = "<!-- begin rules: python -m portability.lint.docs -->"
 END = "<!-- end rules -->"
@@ -33,11 +34,7 @@ def main(argv: Sequence[str]) -> int:
 
 def updated(text: str) -> str:
     """Return the page with its generated part replaced. Raises `ValueError` where it has no markers."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"the page needs the two lines {BEGIN!r} and {END!r}")
-    return f"{before}{BEGIN}\n\n{generated()}\n{END}{after}"
+    return between(text, BEGIN, END, generated(), "the page of rules")
 
 
 def generated() -> str:

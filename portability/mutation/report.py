@@ -12,6 +12,7 @@ from typing import Any
 from portability.mutation.edits import Mutant, shown
 from portability.mutation.journal import Entry
 from portability.mutation.trial import State
+from portability.pages import between
 
 BEGIN, END = "<!-- {} -->", "<!-- /{} -->"
 BLOCKS = ("mutation", "mutants")  # names of what may stand between markers: the score, and what was told of whom
@@ -178,10 +179,7 @@ def embedded(page: str, made: Mapping[str, str], name: str) -> str:
         begin, end = BEGIN.format(block), END.format(block)
         if begin not in page and end not in page:
             continue
-        if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
-            raise ValueError(f"{name}: needs {begin} and after it {end}, once each")
-        before, after = page[: page.index(begin)], page[page.index(end) + len(end) :]
-        page, found = f"{before}{begin}\n\n{content}\n{end}{after}", True
+        page, found = between(page, begin, end, content, name), True
     if not found:
         raise ValueError(f"{name}: needs {' or '.join(BEGIN.format(b) for b in made)}, and its end")
     return page

@@ -5,24 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from portability.pages import between
 from portability.render import markdown
-from portability.table import Table, TableError
+from portability.table import Table
 
 BEGIN, END = "<!-- table -->", "<!-- /table -->"
 LEFT_OUT = ("Warnings", "Times left out")  # sections for those who work on the kernels, not for a reader
 
 
 def embedded(text: str, table: Table, name: str = "the file") -> str:
-    """Return `text` with the table between its markers. Raises `TableError` unless each is there once."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise TableError(f"{name}: needs {BEGIN} and after it {END}, once each")
-    before, after = text[: text.index(BEGIN)], text[text.index(END) + len(END) :]
+    """Return `text` with the table between its markers. Raises `ValueError` unless each is there once."""
     sections = tuple(s for s in table.sections if s.title not in LEFT_OUT)
-    return f"{before}{BEGIN}\n\n{markdown(replace(table, sections=sections))}\n{END}{after}"
+    return between(text, BEGIN, END, markdown(replace(table, sections=sections)), name)
 
 
 def in_step(path: Path, table: Table) -> bool:
-    """Return whether the file holds this table. Raises `TableError` where it has no place for one, and `OSError`."""
+    """Return whether the file holds this table. Raises `ValueError` where it has no place for one, and `OSError`."""
     text = path.read_text(encoding="utf-8")
     return text == embedded(text, table, str(path))
 

@@ -29,7 +29,7 @@ from portability.site.data import Site, ascii_json, cleaned, columns_named, pack
 from portability.site.page import SCRIPTS, render_page
 from portability.site.pictures import draw
 from portability.site.write import write_site
-from portability.table import Table, TableError
+from portability.table import Table
 from tests.engine.drawn import given, st
 from tests.engine.fake_runs import TARGETS, cell, header, merged, rule, run, seen
 from tests.engine.hostile import EVIL, evil_runs
@@ -471,7 +471,7 @@ def test_a_readme_is_brought_into_step_and_stays_so(results: Path, capsys: pytes
     ],
 )
 def test_a_readme_without_one_place_for_a_table_is_refused(text: str) -> None:
-    with pytest.raises(TableError, match="needs <!-- table --> and after it <!-- /table -->, once each"):
+    with pytest.raises(ValueError, match="needs <!-- table --> and after it <!-- /table -->, once each"):
         markers.embedded(text, build(merged(seen())))
 
 

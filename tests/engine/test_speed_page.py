@@ -9,16 +9,23 @@ from types import ModuleType
 
 import pytest
 
+from portability.pages import between
+
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def kernels() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("benchmark_of_kernels", ROOT / "benchmarks" / "kernels.py")
+def loaded(name: str) -> ModuleType:
+    """Return a script of benchmarks/ as a module."""
+    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", ROOT / "benchmarks" / f"{name}.py")
     assert spec is not None and spec.loader is not None  # noqa: PT018
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def kernels() -> ModuleType:
+    return loaded("kernels")
 
 
 def test_the_page_is_in_step_with_the_results(kernels: ModuleType) -> None:
@@ -37,9 +44,14 @@ def test_a_row_names_each_figure_that_it_falls_short_of(kernels: ModuleType) -> 
     ]
 
 
-def test_a_page_without_marks_is_left_alone(kernels: ModuleType, tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("nothing here\n")
-    with pytest.raises(ValueError, match=r"page\.md: has not the marks"):
-        kernels.update(page, "text")
-    assert page.read_text() == "nothing here\n"
+def test_the_page_of_kernels_holds_the_committed_run_of_the_layer() -> None:
+    layer = loaded("decoder_layer")
+    made = json.loads((ROOT / "results" / "decoder_layer.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+    assert between(page, layer.BEGIN, layer.END, layer.render(made), "kernels.md") == page
+
+
+@pytest.mark.parametrize("page", ["nothing here\n", "<b>", "<b> <e> <b> <e>", "<e> <b>"])
+def test_a_page_without_one_place_is_refused(page: str) -> None:
+    with pytest.raises(ValueError, match=r"page\.md: needs <b> and after it <e>, once each"):
+        between(page, "<b>", "<e>", "text", "page.md")
