@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def between(page: str, begin: str, end: str, made: str, name: str) -> str:
-    """Return `page` with `made` between its two marks. Raises `ValueError` with the page's name unless each is there."""
+    """Return `page` with `made` between its two marks. Raises `ValueError`, naming the page, unless both are there."""
     if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
         raise ValueError(f"{name}: needs {begin} and after it {end}, once each")
     before, after = page[: page.index(begin)], page[page.index(end) + len(end) :]
