@@ -84,7 +84,9 @@ class GridError(TypeError):
 
 
 def axes_of(grid: Any) -> tuple[int, ...]:
-    """Return the axes of a grid. Raises `GridError` for one that is no whole number, as Triton's launchers do."""
+    """Return the axes of a grid. Raises `GridError` where they are no whole numbers, as Triton's launchers do."""
+    if not hasattr(grid, "__len__") or len(grid) == 0:
+        raise GridError(f"the grid is {grid!r}, of type {type(grid).__name__}: a tuple of whole numbers is needed")
     for axis, n in enumerate(grid):
         if not hasattr(n, "__index__"):
             raise GridError(f"axis {axis} of the grid is {n!r}, of type {type(n).__name__}: a whole number is needed")

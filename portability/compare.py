@@ -187,9 +187,13 @@ def _worst(name: str, wrong: torch.Tensor, weight: torch.Tensor, got: torch.Tens
     index = tuple(int(i) for i in torch.unravel_index(torch.tensor(at), weight.shape)) if weight.ndim else ()
     count, of = int(wrong.sum()), wrong.numel()
     where = f"[{', '.join(map(str, index))}]" if index else ""
-    return f"{name}{where} is {_shown(got[index])}, expected {_shown(want[index])}; {count} of {of} elements are wrong"
+    here, there = _shown(got[index], want[index])
+    return f"{name}{where} is {here}, expected {there}; {count} of {of} elements are wrong"
 
 
-def _shown(value: torch.Tensor) -> str:
-    number = value.float().item() if value.is_floating_point() else value.item()
-    return f"{number:.7g}" if isinstance(number, float) else str(number)
+def _shown(*values: torch.Tensor) -> list[str]:
+    """Return numbers as text, with as many digits as it takes to tell them apart."""
+    numbers = [(_to_double(v) if v.is_floating_point() else v).item() for v in values]
+    short = [f"{n:.7g}" if isinstance(n, float) else str(n) for n in numbers]
+    same = len(set(short)) < len(set(numbers))
+    return [f"{n:.17g}" if isinstance(n, float) else str(n) for n in numbers] if same else short

@@ -53,7 +53,9 @@ def check(request: Mapping[str, Any]) -> dict[str, Any]:
     except UnreadableError as error:
         file, _, number = error.line.rpartition(":")
         line = f"{relative(file, Path(request['root']))}:{number}" if number else ""
-        answer = Answer(target.evidence, Outcome.HARNESS_ERROR, broken=str(error), broken_line=line)
+        answer = Answer(
+            target.evidence, Outcome.HARNESS_ERROR, broken=str(error), broken_line=line, of_triton=error.of_triton
+        )
     made: dict[str, Any] = to_json(replace(answer, seconds=round(time.perf_counter() - started, 3)))
     return made
 
@@ -262,21 +264,27 @@ class _Check:
     def _read(self, session: Session, observation: Observation) -> None:
         if self.target.evidence.executes:
             return
-        spills = {r.hash: r.spills or 0 for r in observation.resources}
         for launch in session.launches:
             if not launch.error and _wants_memory(launch):
                 line = f"{relative(launch.file, self.root)}:{definition(launch)}"
                 message = f"{launch.kernel}: needs memory of its own at the launch: triton.set_allocator was not called"
                 self.found.refuse("no-allocator", message, line, Outcome.LAUNCH_ERROR)
             made = read(launch, self.loose.patterns, lambda file: relative(file, self.root))
-            made = replace(made, spills=spills.get(launch.hash, 0)) if made is not None else None
-            if made is not None and made not in self.made:
-                self.made.append(made)
+            if made is not None:
+                line = f"{relative(launch.file, self.root)}:{definition(launch)}"
+                made = replace(made, spills=_spills(launch, observation), line=line)
+                self.made += [made] if made not in self.made else []
 
 
 def _limit(session: Any) -> None:
     if hasattr(session, "sample_grid"):
         session.sample_grid = PROGRAMS
+
+
+def _spills(launch: Launch, observation: Observation) -> int:
+    """Return the bytes a thread of a launch spills; resources are recorded under the beginning of its hash."""
+    own = (r.spills or 0 for r in observation.resources if r.hash and launch.hash.startswith(r.hash))
+    return next(own, 0)
 
 
 def _wants_memory(launch: Launch) -> bool:

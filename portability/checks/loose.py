@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
+import linecache
 import random
 import re
 import sys
@@ -30,12 +32,17 @@ from portability.kernel import KernelCase, cases_of
 from portability.paths import package_of
 
 SEED = 0
+TRITON = re.compile(r"\b(triton|tl)\.\w")  # as a file calls it
 
 
 class UnreadableError(ValueError):
-    """A file cannot be checked; the message says why, and `line` where, if that is known."""
+    """A file cannot be checked; the message says why, and `line` where, if that is known.
+
+    `of_triton` says that it asks Triton for what the installed release does not have.
+    """
 
     line = ""
+    of_triton = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,11 @@ class Loose:
     def name(self) -> str:
         """The file's stem, as the name of a kernel case."""
         return re.sub(r"[^A-Za-z0-9_.]", "_", self.path.stem)
+
+    @property
+    def takes_device(self) -> bool:
+        """Whether `run` is told its device."""
+        return self.run is not None and bool(inspect.signature(self.run).parameters)
 
     def restore(self) -> None:
         """Put back what a call may have changed: the seeds, and tensors among the module's globals."""
@@ -149,10 +161,22 @@ def _imported(path: Path) -> ModuleType:
             raise
         unreadable = UnreadableError(f"it cannot be imported: {type(error).__name__}: {error}")
         unreadable.line = line_in(error, path)
+        unreadable.of_triton = _asks_triton(error, unreadable.line)
         raise unreadable from error
     finally:
         sys.path.remove(str(root))
     return module
+
+
+def _asks_triton(error: BaseException, line: str) -> bool:
+    """Whether a module, a name or an argument of Triton is what an import failed for."""
+    if isinstance(error, ImportError):
+        return (error.name or "").partition(".")[0] == "triton"
+    if isinstance(error, AttributeError):
+        holder = error.obj if isinstance(error.obj, (ModuleType, type)) else type(error.obj)
+        return getattr(holder, "__module__", holder.__name__).partition(".")[0] == "triton"
+    path, _, number = line.rpartition(":")
+    return isinstance(error, TypeError) and bool(TRITON.search(linecache.getline(path, int(number or 0))))
 
 
 def _cases(module: ModuleType) -> Sequence[KernelCase]:

@@ -79,10 +79,10 @@ class Checker:
         for target in targets:
             say(f"{shown}: {target.id}")
             answer = answers[_label(target)] = self._ask(path, target)
-            if answer.broken and target.environment == DEFAULT_ENVIRONMENT:
-                return FileReport(shown, unreadable=answer.broken)
-        if answers and all(a.broken for a in answers.values()):
-            return FileReport(shown, unreadable=next(a.broken for a in answers.values()))
+            if answer.broken and not answer.of_triton and target.environment == DEFAULT_ENVIRONMENT:
+                return FileReport(shown, unreadable=_unreadable(answer))
+        if answers and all(a.broken and not a.of_triton for a in answers.values()):
+            return FileReport(shown, unreadable=_unreadable(next(iter(answers.values()))))
         answers = {t: _not_imported(t, a) if a.broken else a for t, a in answers.items()}
         made = {t: a.made for t, a in answers.items() if a.made}
         interpreted = any(a.evidence is Evidence.INTERPRETED and a.launches for a in answers.values())
@@ -182,6 +182,11 @@ def _lost(target: Target, outcome: Outcome, error: Exception, line: str = "") ->
     everywhere = target.evidence is Evidence.INTERPRETED and outcome is Outcome.TIMEOUT
     fault = Fault(code, str(error), seen, line, (_label(target),), outcome, everywhere)
     return Answer(target.evidence, outcome, (fault,), detail=str(error).split("\n")[0])
+
+
+def _unreadable(answer: Answer) -> str:
+    """Return why a file cannot be checked, and where."""
+    return f"{answer.broken} ({answer.broken_line})" if answer.broken_line else answer.broken
 
 
 def _not_imported(target: str, answer: Answer) -> Answer:

@@ -12,7 +12,7 @@ and by what rounding the exact result to the output's dtype does. Integers and b
 
 from __future__ import annotations
 
-import inspect
+import contextlib
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from portability.checks.hosts import Hosts
 from portability.checks.loose import Loose, Spec, UnreadableError, line_in, tensors_of
 from portability.checks.visibility import Visibility
 from portability.kernel import KernelCase, Sample
@@ -48,11 +49,12 @@ class Subject:
         self.loose, self.device, self.data = loose, device, data
         self.line = ""  # of the file, where `run` raised
         run = loose.run
-        self._run = run if inspect.signature(run).parameters else lambda _: run()  # type: ignore[call-arg]
+        self._run = run if loose.takes_device else lambda _: run()  # type: ignore[call-arg]
         self._dtypes: set[torch.dtype] = set()
         self._expected: tuple[torch.Tensor, ...] | None = None
         self._made: tuple[torch.Tensor, ...] = ()
         self._session: Any = None
+        self._hosts: Hosts | None = None
         self._stored: list[Any] = []
         self._places: list[str] | None = None  # of each stored block, where they are asked for
         self._lanes = 0
@@ -73,7 +75,7 @@ class Subject:
         if self.data is not None:
             self.loose.module.data = self.data  # type: ignore[attr-defined]
         try:
-            with _Dtypes(self._dtypes):
+            with _Dtypes(self._dtypes), self._hosts or contextlib.nullcontext():
                 made = self._run(self.device)
         except Exception as error:
             self.line = line_in(error, self.loose.path)
@@ -103,6 +105,7 @@ class Subject:
         if hasattr(session, "access"):
             session.access.observers.append(self._observe)
             Visibility(session, self._here)
+            self._hosts = Hosts(session) if self.loose.takes_device else None
 
     def locate(self, session: Any, output: int, element: tuple[int, ...]) -> str:
         """Call `run` in an opened session; return the kernel's line that stored an element last, "" if none did."""

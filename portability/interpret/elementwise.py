@@ -155,9 +155,6 @@ class Elementwise(InterpreterBuilder):  # type: ignore[misc]
     def create_rsqrt(self, arg: Handle) -> Handle:
         return self.unary_op(arg, _rsqrt)
 
-    def create_approx_divf(self, lhs: Handle, rhs: Handle) -> Handle:
-        return self.binary_op(lhs, rhs, np.divide)
-
 
 PASSING: dict[np.ufunc, np.ufunc] = {np.fmin: np.minimum, np.fmax: np.maximum}  # the same, where a NaN is the result
 

@@ -1,4 +1,4 @@
-"""Matrix products and histograms: the operations that mix lanes."""
+"""Matrix products, gathers and histograms: the operations that mix lanes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import triton.language as tl
 from numpy.typing import NDArray
 
+from portability.interpret import checks
+from portability.interpret.access import Access, poison
 from portability.interpret.elementwise import Elementwise, numbers
 from portability.interpret.internals import TensorHandle
 from portability.interpret.targets import Targets
@@ -21,8 +23,9 @@ E2M1 = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], dtype=np.float32)
 
 
 class Products(Elementwise):
-    """`tl.dot`, `tl.dot_scaled` and `tl.histogram`."""
+    """`tl.dot`, `tl.dot_scaled`, `tl.gather` and `tl.histogram`."""
 
+    access: Access
     targets: Targets
 
     def create_dot(self, a: Handle, b: Handle, d: Handle, input_precision: Any, max_num_imprecise_acc: int) -> Handle:
@@ -75,12 +78,40 @@ class Products(Elementwise):
         out = TensorHandle((product + acc.data).astype(np.float32), tl.float32)
         return _mixed(out, lhs, rhs, acc)
 
+    def create_gather(self, src: Handle, indices: Handle, axis: int) -> Handle:
+        """Take along `axis` the lane that each index names; one that names none gives poison."""
+        size = src.data.shape[axis]
+        stray = checks.some((indices.data < 0) | (indices.data >= size))
+        at = indices.data if stray is None else np.where(stray, 0, indices.data)
+        values = np.take_along_axis(src.data, at, axis=axis)
+        lanes = np.take_along_axis(src.attr[KEY].lanes, at, axis=axis) if KEY in src.attr else None
+        place = src.attr[KEY].place if KEY in src.attr else self.report.place()
+        if stray is not None:
+            worst = indices.data[stray].reshape(-1)[0]
+            self.warn("gather-index", stray, f"index {worst} of a gather from {size} lanes names none", indices)
+            filling = poison(src.dtype.scalar.name, values.dtype, values.shape, self.access.poison)
+            values = np.where(stray, filling, values)
+            lanes = stray if lanes is None else lanes | stray
+        out = TensorHandle(values, src.dtype.scalar)
+        if lanes is not None and lanes.any():
+            out.attr[KEY] = Undefined(lanes, place)
+        return out
+
     def create_histogram(self, data: Handle, bins: int, mask: Handle | None) -> Handle:
-        """Counts of the values 0 to bins - 1 as int32; other values and masked lanes are counted nowhere."""
-        counted = (data.data >= 0) & (data.data < bins)
-        if mask is not None:
-            counted &= mask.data
-        counts = np.bincount(data.data[counted].astype(np.int64), minlength=bins).astype(np.int32)
+        """Counts of the values 0 to bins - 1 as int32, without masked lanes.
+
+        Any other value is counted by its low bits, as compilers do that look at these alone.
+        """
+        counted = np.ones(data.data.shape, dtype=bool) if mask is None else mask.data
+        stray = checks.some(counted & ((data.data < 0) | (data.data >= bins)))
+        if stray is not None:
+            worst = data.data[stray].reshape(-1)[0]
+            message = (
+                f"value {worst} of a histogram of {bins} bins is in none: counted by its low bits, or past the end"
+            )
+            self.warn("histogram-range", stray, message, data)
+        binned = data.data[counted].astype(np.int64) & (bins - 1)
+        counts = np.bincount(binned, minlength=bins).astype(np.int32)
         out = TensorHandle(counts, tl.int32)
         if KEY in data.attr and np.any(data.attr[KEY].lanes & (True if mask is None else mask.data)):
             out.attr[KEY] = Undefined(np.ones(out.data.shape, dtype=bool), data.attr[KEY].place)

@@ -107,18 +107,22 @@ class Reducer:
         for i in range(1, input[0].handle.data.shape[axis]):
             total = as_tuple(combine(*total, *slices(input, axis, i)))
         results = self.cast_as(total, input)
-        if self.builder.report.warns("reduce-order"):
-            self.order_matters(results, self._halved(input, axis, combine), input)
+        for swapped in (False, True):
+            if self.builder.report.warns("reduce-order"):
+                self.order_matters(results, self._halved(input, axis, combine, swapped), input)
         return results
 
-    def _halved(self, input: Tensors, axis: int, combine: Combine) -> list[Any]:
-        """The same by combining the halves of what is left, as the threads of a warp do."""
+    def _halved(self, input: Tensors, axis: int, combine: Combine, swapped: bool) -> list[Any]:
+        """The same by combining the halves of what is left, as the threads of a warp do.
+
+        `swapped` puts the upper half first, as for every second thread that exchanges its value with another one.
+        """
         size = input[0].handle.data.shape[axis]
         while size > 1:
             size //= 2
-            lower = [taken(t, axis, slice(0, size)) for t in input]
-            upper = [taken(t, axis, slice(size, 2 * size)) for t in input]
-            input = tuple(self.cast_as(as_tuple(combine(*lower, *upper)), input))
+            halves = [[taken(t, axis, slice(at, at + size)) for t in input] for at in (0, size)]
+            first, second = reversed(halves) if swapped else halves
+            input = tuple(self.cast_as(as_tuple(combine(*first, *second)), input))
         return list(slices(input, axis, 0))
 
     def order_matters(self, left: Sequence[Any], other: Sequence[Any], input: Tensors) -> None:

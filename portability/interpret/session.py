@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,10 @@ from portability.interpret.report import Report, SpinTimeout, Unsupported, raise
 from portability.interpret.rewrite import definition_line
 from portability.interpret.targets import Targets
 from portability.interpret.trace import Trace
-from portability.interpret.variants import FLUSHED, FUSED, WORDS
+from portability.interpret.variants import FLUSHED, FUSED, QUOTIENT, ROOT, WORDS
 from portability.model import Outcome, Target
 
+BITES = {FUSED: Targets.fusing, FLUSHED: Targets.of_nvidia, QUOTIENT: Targets.of_nvidia, ROOT: Targets.of_gpus}
 MESSAGE = 400  # characters of an error: the front end writes out whole tensors
 
 
@@ -43,10 +44,11 @@ class Interpretation(Session):
                      "all" in turn, as tuning does on a device, before the first runs for good
     sample_grid      the most programs of a launch that are run; the others are left out and a warning says so
     trace            whether races are explained
+    launching        called with the arguments of each launch, by name, before it
     """
 
     ordered = True
-    variants = FUSED, FLUSHED
+    variants = tuple(BITES)
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
@@ -59,6 +61,7 @@ class Interpretation(Session):
         self.builder = CheckedBuilder(self.report, self.access, self.targets)
         self.language = Language(self.builder)
         self.arguments = Arguments(self.access.memory, self.language.semantic)
+        self.launching: list[Callable[[Mapping[str, Any]], None]] = []
         self._trace: Trace | None = None
         self.config = ""  # of the launch that autotuning is at
         self._order = 0
@@ -97,8 +100,7 @@ class Interpretation(Session):
             return None
         worst = max(self.builder.changed, key=lambda place: self.builder.changed[place])
         kind = self.builder.variant
-        targets = self.targets.fusing() if kind == FUSED else self.targets.flushing()
-        return written(worst), WORDS[kind], tuple(targets)
+        return written(worst), WORDS[kind], tuple(BITES[kind](self.targets))
 
     @property
     def trace(self) -> bool:
@@ -133,6 +135,8 @@ class Interpretation(Session):
         self.builder.launched(options)
         for code, message, targets in self.targets.refused(launch):
             self.report.warn(code, message, targets)
+        for judge in self.launching:
+            judge(bound.arguments)
         with self.language.active(), np.errstate(all="ignore"):
             values = self.arguments.converted(jit, bound.arguments)
             self.access.log.clear()
@@ -212,7 +216,7 @@ class Interpretation(Session):
         return [
             Problem(
                 Outcome.UNDEFINED_VALUE, "undefined-lanes",
-                f"lanes that the load at {written(load)} leaves undefined (masked off, without other) are stored here",
+                f"lanes that {written(load)} leaves undefined (load without other, gather of none) are stored here",
                 written(store),
             )
             for load, store in sorted(found)

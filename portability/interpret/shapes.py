@@ -68,14 +68,6 @@ class Shapes(InterpreterBuilder):  # type: ignore[misc]
     create_int_to_ptr = create_bitcast
     create_ptr_to_int = create_bitcast
 
-    def create_gather(self, src: Handle, indices: Handle, axis: int) -> Handle:
-        """Take along `axis` the lane that each index names."""
-        out = TensorHandle(np.take_along_axis(src.data, indices.data, axis=axis), src.dtype.scalar)
-        if KEY in src.attr:
-            lanes = np.take_along_axis(src.attr[KEY].lanes, indices.data, axis=axis)
-            out.attr[KEY] = Undefined(lanes, src.attr[KEY].place)
-        return out
-
     def get_null_value(self, type: Any) -> Handle:
         """A zero of `type`."""
         return TensorHandle(np.zeros(1, dtype=numpy_dtype(type)), type.scalar)

@@ -48,6 +48,10 @@ class Targets:
         for (code, message), targets in found.items():
             yield code, message, tuple(targets)
 
+    def every(self) -> list[str]:
+        """Return all of them."""
+        return [target for target, _ in _limits(self.here)]
+
     def dot_minimum(self, lhs: Any, rhs: Any) -> dict[tuple[int, int, int], list[str]]:
         """Return the targets by the least M, N and K of a dot of these element types."""
         found: dict[tuple[int, int, int], list[str]] = {}
@@ -66,9 +70,13 @@ class Targets:
         """Return the targets whose compiler contracts products and sums unless it is told not to."""
         return [c.target for c in compilers(self.here) if getattr(c.options, "enable_fp_fusion", False)]
 
-    def flushing(self) -> list[str]:
-        """Return the targets whose powers of 2 have no subnormal results: NVIDIA's."""
+    def of_nvidia(self) -> list[str]:
+        """Return NVIDIA's targets: their powers of 2 have no subnormal results, their quotients are approximate."""
         return [c.target for c in compilers(self.here) if c.backend.target.backend == "cuda"]
+
+    def of_gpus(self) -> list[str]:
+        """Return all targets that Triton's own compilers are for."""
+        return [c.target for c in compilers(self.here)]
 
     def with_precision(self, name: str) -> list[str]:
         """Return the targets that have the input precision of a dot."""

@@ -464,6 +464,53 @@ def place_of_maximum(x_ptr, out_ptr, LEFT: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def keep_later(a, i, b, j):
+    return tl.maximum(a, b), tl.where(a > b, i, j)
+
+
+@triton.jit
+def place_by_hand(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    _, place = tl.reduce((tl.load(x_ptr + i), i), 0, keep_later)
+    tl.store(out_ptr, place)
+
+
+@triton.jit
+def picked(x_ptr, index_ptr, out_ptr, FALLBACK: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    index = tl.load(index_ptr + i)
+    found = tl.gather(tl.load(x_ptr + i), index, 0)
+    if FALLBACK:
+        found = tl.where((index >= 0) & (index < BLOCK), found, 0.0)
+    tl.store(out_ptr + i, found)
+
+
+@triton.jit
+def binned(x_ptr, out_ptr, BINS: tl.constexpr, BLOCK: tl.constexpr):
+    counts = tl.histogram(tl.load(x_ptr + tl.arange(0, BLOCK)), BINS)
+    tl.store(out_ptr + tl.arange(0, BINS), counts)
+
+
+@triton.jit
+def quotient(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, x / x)
+
+
+@triton.jit
+def quotient_by_power(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i) / 8.0)
+
+
+@triton.jit
+def root(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.sqrt(tl.load(x_ptr + i)))
+
+
+@triton.jit
 def described_rows(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
     x = tl.make_tensor_descriptor(x_ptr, [BLOCK, columns], [columns, 1], [BLOCK, BLOCK])
     at = tl.arange(0, BLOCK)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -189,6 +190,26 @@ def test_what_cannot_be_called_is_unreadable(text: str, why: str, tmp_path: Path
         load(tmp_path / "loose.py")
 
 
+@pytest.mark.parametrize(
+    ("text", "of_triton"),
+    [
+        ("from triton.tools.gone import anything\n", True),
+        ("import triton\nX = triton.ops\n", True),
+        ("import triton\nX = triton.Config({}, gone=1)\n", True),
+        ("import triton.language as tl\nX = tl.dtype('fp32').gone\n", True),
+        ("import torch\nX = torch.gone\n", False),
+        ("import no_such_module\n", False),
+        ("X = int(1, 2, 3)\n", False),
+    ],
+)
+def test_an_import_that_triton_fails_is_told_from_others(text: str, of_triton: bool, tmp_path: Path) -> None:
+    """A module, a name or an argument that the installed release lacks."""
+    (tmp_path / "loose.py").write_text(text)
+    with pytest.raises(UnreadableError) as caught:
+        load(tmp_path / "loose.py")
+    assert caught.value.of_triton is of_triton
+
+
 def test_a_file_in_a_package_is_imported_as_part_of_it(tmp_path: Path) -> None:
     """Its relative imports work."""
     package = tmp_path / "checked_package"
@@ -304,13 +325,15 @@ class Elsewhere(Checker):
         Target("cuda:86", "cuda", evidence=Evidence.COMPILED),
         Target("npu:Ascend910B3", "ascend", environment="ascend", evidence=Evidence.LOWERED),
     )
-    lacking = ("ascend",)
+    lacking: tuple[str, ...] = ("ascend",)
+    of_triton = False
 
     def _ask(self, path: Path, target: Target) -> Answer:
         if target.environment not in self.lacking:
             return Answer(target.evidence, Outcome.PASS)
         broken = "it cannot be imported: ModuleNotFoundError: cuda"
-        return Answer(target.evidence, Outcome.HARNESS_ERROR, broken=broken, broken_line="a.py:2")
+        answer = Answer(target.evidence, Outcome.HARNESS_ERROR, broken=broken, broken_line="a.py:2")
+        return replace(answer, of_triton=self.of_triton)
 
 
 def test_what_one_environment_cannot_import_is_a_finding_there(tmp_path: Path) -> None:
@@ -324,7 +347,21 @@ def test_what_one_environment_cannot_import_is_a_finding_there(tmp_path: Path) -
         assert (fault.code, fault.line, fault.targets) == ("not-imported", "a.py:2", ("npu:Ascend910B3",))
         assert [t.outcome for t in report.targets] == [Outcome.PASS, Outcome.LAUNCH_ERROR]
         checker.lacking = ("default",)
-        assert "cannot be imported" in checker.check(file).unreadable
+        assert checker.check(file).unreadable.endswith("ModuleNotFoundError: cuda (a.py:2)")
+    finally:
+        checker.close()
+
+
+def test_what_triton_lacks_everywhere_is_a_finding_everywhere(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("import torch\nimport triton.gone\n")
+    checker = Elsewhere(Request(rules=False), tmp_path, tmp_path)
+    checker.lacking, checker.of_triton = ("default", "ascend"), True
+    try:
+        report = checker.check(file)
+        assert (report.unreadable, Report((report,)).exit_code) == ("", 1)
+        assert {(f.code, f.line) for f in report.faults} == {("not-imported", "a.py:2")}
+        assert {t for f in report.faults for t in f.targets} == {"cuda:86", "npu:Ascend910B3"}
     finally:
         checker.close()
 

@@ -125,6 +125,14 @@ def test_the_worst_element_is_named_with_how_many_are_wrong() -> None:
     assert told(case(), x, output).startswith("output[1, 2] is 5, expected 1; 2 of 6 elements are wrong")
 
 
+def test_numbers_that_look_alike_are_told_apart() -> None:
+    x = torch.tensor([0.1, 1e40], dtype=torch.float64)
+    output = x.clone()
+    output[0] = 0.10000000149
+    assert told(case(), x, output).startswith("output[0] is 0.10000000149, expected 0.10000000000000001;")
+    assert "output[1] is 1, expected 1e+40;" in told(case(), x, torch.tensor([0.1, 1.0], dtype=torch.float64))
+
+
 def test_float8_is_computed_in_float32_and_rounded_once() -> None:
     x = torch.tensor([1.0, 1.5, 240.0]).to(torch.float8_e4m3fn)
     more = case(lambda x: x * 1.125)

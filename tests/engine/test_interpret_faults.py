@@ -239,12 +239,17 @@ def test_a_plain_load_may_come_before_the_atomics_of_others(kernel: Any, last: i
 
 @pytest.mark.parametrize(
     ("kernel", "variant", "x", "plain"),
-    [(k.rounded_difference, "fused-product", 1.1, 0.0), (k.power, "flushed-exp2", -130.0, 2.0**-130)],
+    [
+        (k.rounded_difference, "fused-product", 1.1, 0.0),
+        (k.power, "flushed-exp2", -130.0, 2.0**-130),
+        (k.quotient, "approximate-quotient", 49.0, 1.0),
+        (k.root, "approximate-root", 49.0, 7.0),
+    ],
 )
 def test_arithmetic_of_other_targets_is_tried_and_its_line_kept(
     kernel: Any, variant: str, x: float, plain: float
 ) -> None:
-    """A product that is fused into a sum, and a power that is flushed to 0."""
+    """A product that is fused into a sum, a power that is flushed to 0, a quotient and a root off in the last place."""
     made = {}
     for tried in ("", variant):
         out = torch.empty(16)
@@ -344,6 +349,12 @@ FAULTY: list[tuple[str, Any, str, Callable[[Any], Any]]] = [
         torch.tensor([1.0, 5.0, 5.0, 0.0]), ints(0), LEFT=False, BLOCK=4)),
     ("reduce-order", k.reduced, "tl.reduce", lambda q: q(
         torch.arange(8.0), torch.zeros(1), COMBINE=k.take_difference, BLOCK=8)),
+    ("reduce-order", k.place_by_hand, "tl.reduce", lambda q: q(
+        torch.tensor([1.0, 5.0, 5.0, 0.0]), ints(0), BLOCK=4)),
+    ("gather-index", k.picked, "tl.gather", lambda q: q(
+        torch.ones(4), ints(0, 4, -1, 3), torch.zeros(4), FALLBACK=True, BLOCK=4)),
+    ("histogram-range", k.binned, "tl.histogram", lambda q: q(ints(0, 4, 3, 1), ints(0, 0, 0, 0), BINS=4, BLOCK=4)),
+    ("histogram-range", k.binned, "tl.histogram", lambda q: q(ints(0, -1, 3, 1), ints(0, 0, 0, 0), BINS=4, BLOCK=4)),
     ("nan-minmax", k.maximum, "tl.max", lambda q: q(torch.tensor([1.0, NAN]), torch.zeros(1), BLOCK=2)),
     ("bf16-atomic", k.count, "atomic_add", lambda q: q(ints(0, 1), torch.zeros(2, dtype=torch.bfloat16), BLOCK=2)),
     ("dot-minimum", k.product, "tl.dot", lambda q: q(
@@ -373,6 +384,9 @@ RIGHT: list[tuple[Any, Callable[[Any], Any]]] = [
     (k.described_rows, lambda q: q(torch.zeros(16, 20), torch.zeros(16, 16), 20, BLOCK=16)),
     (k.place_of_maximum, lambda q: q(torch.tensor([1.0, 5.0, 5.0, 0.0]), ints(0), LEFT=True, BLOCK=4)),
     (k.place_of_maximum, lambda q: q(torch.tensor([1.0, 5.0, 2.0, 0.0]), ints(0), LEFT=False, BLOCK=4)),
+    (k.place_by_hand, lambda q: q(torch.tensor([1.0, 5.0, 2.0, 0.0]), ints(0), BLOCK=4)),
+    (k.picked, lambda q: q(torch.ones(4), ints(3, 0, 0, 2), torch.zeros(4), FALLBACK=False, BLOCK=4)),
+    (k.binned, lambda q: q(ints(0, 3, 3, 1), ints(0, 0, 0, 0), BINS=4, BLOCK=4)),
     (k.reduced, lambda q: q(torch.randn(64), torch.zeros(1), COMBINE=k.plus, BLOCK=64)),
     (k.gathered, lambda q: q(ints(0, 1, 2, 3), torch.zeros(20_000), torch.zeros(4), 3, 9_000, BLOCK=4)),
     (k.product, lambda q: q(
@@ -386,6 +400,35 @@ def test_a_right_kernel_raises_no_alarm(kernel: Any, call: Callable[[Any], Any],
     session = run(lambda: call(kernel[(1,)]), order=poison, poison=poison)
     assert session.problems == []
     assert session.warnings == []
+
+
+def test_a_gather_from_no_lane_is_undefined() -> None:
+    """The lane follows the poison, and is told where it is stored."""
+    made = []
+    for poison in (0, 1):
+        out = torch.zeros(4)
+        with opened(TARGET) as session:
+            session.vary(0, poison)
+            k.picked[(1,)](torch.ones(4), ints(0, 4, -1, 3), out, FALLBACK=False, BLOCK=4)
+            (found,) = session.undefined()
+        made.append(out)
+    assert made[0].eq(1).tolist() == [True, False, False, True]
+    assert made[0].ne(made[1]).any()
+    assert found.line.endswith(line_of(k.picked, "tl.store"))
+
+
+def test_a_histogram_counts_by_the_low_bits() -> None:
+    """As a compiler does that looks at these alone."""
+    out = ints(0, 0, 0, 0)
+    run(lambda: k.binned[(1,)](ints(1, 5, -1, 3), out, BINS=4, BLOCK=4))
+    assert out.tolist() == [0, 2, 0, 2]
+
+
+def test_a_division_by_a_power_of_2_is_exact_on_every_target() -> None:
+    with opened(TARGET) as session:
+        session.vary_arithmetic("approximate-quotient")
+        k.quotient_by_power[(1,)](torch.full((16,), 49.0), torch.empty(16), BLOCK=16)
+    assert session.varied() is None
 
 
 def test_a_hint_of_runs_is_held_against_the_values() -> None:

@@ -13,6 +13,7 @@ from triton.compiler import ASTSource
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
+from portability.backend import GridError
 from portability.interpret import Interpretation, KernelError, opened
 from portability.model import Target
 
@@ -75,6 +76,15 @@ def test_a_grid_may_be_a_function_of_the_arguments() -> None:
     with opened(TARGET) as session:
         k.add[lambda args: (triton.cdiv(args["n"], args["BLOCK"]),)](*[torch.ones(100)] * 3, 100, BLOCK=64)
     assert session.launches[0].grid == (2,)
+
+
+@pytest.mark.parametrize(
+    ("grid", "why"),
+    [(4, "of type int: a tuple"), ((), "a tuple of whole numbers"), ((2.0,), "axis 0 of the grid is 2.0")],
+)
+def test_a_grid_that_no_launcher_takes_is_refused(grid: Any, why: str) -> None:
+    with opened(TARGET), pytest.raises(GridError, match=why):
+        k.add[grid](*[torch.ones(100)] * 3, 100, BLOCK=64)
 
 
 def test_statements_are_read_as_the_compiler_reads_them() -> None:

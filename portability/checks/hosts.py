@@ -1,0 +1,79 @@
+"""Tensors that a file leaves on the host: `run(dev)` makes them without `dev`, and hands them to a kernel.
+
+Under the interpreter every tensor is on the CPU, so that nothing is missed there; a launcher for a device refuses such
+a pointer. Storages are followed from the call that made them to the launch. What cannot be told is not reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+import torch.utils._device
+from torch.overrides import TorchFunctionMode
+
+CODE = "host-tensor"
+MESSAGE = "{} is on the host: it was made without the device that run(dev) was given, and no device's launcher takes it"
+PLAIN = (torch.Tensor, torch.nn.Parameter)  # a subclass may have no storage of its own
+MOVES = ("cuda", "npu", "xpu", "pin_memory", "share_memory_")  # methods that a tensor leaves plain memory by
+
+
+class Hosts(TorchFunctionMode):
+    """Follows tensors while `run` is called; `session` is an opened interpreter, which shows what a launch is given."""
+
+    def __init__(self, session: Any) -> None:
+        super().__init__()
+        self._session = session
+        self._kept: dict[int, torch.Tensor] = {}  # by their storage's address: a freed one could be given out again
+        session.launching.append(self._judge)
+
+    def __enter__(self) -> Hosts:
+        """`run` is called once more."""
+        self._kept.clear()
+        super().__enter__()  # type: ignore[no-untyped-call]  # torch's own class is untyped
+        return self
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function of torch, and note where what it makes must be."""
+        kwargs = kwargs or {}
+        made = func(*args, **kwargs)
+        placed = _placed(func, args, kwargs)
+        given = list(_tensors((args, kwargs)))
+        for tensor in _tensors(made):
+            if placed and type(tensor) in PLAIN:
+                self._kept.pop(_storage(tensor), None)
+            elif tensor.numel() and type(tensor) in PLAIN and all(self._on_host(t) for t in given):
+                self._kept[_storage(tensor)] = tensor
+        return made
+
+    def _on_host(self, tensor: torch.Tensor) -> bool:
+        return type(tensor) in PLAIN and _storage(tensor) in self._kept
+
+    def _judge(self, arguments: Mapping[str, Any]) -> None:
+        for name, value in arguments.items():
+            if any(self._on_host(t) for t in _tensors(getattr(value, "base", value))):
+                self._session.report.warn(CODE, MESSAGE.format(name), self._session.targets.every())
+
+
+def _placed(func: Any, args: Any, kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call says where its result is to be, or leaves it where a default does."""
+    if getattr(torch.utils._device, "CURRENT_DEVICE", None) is not None:
+        return True
+    if kwargs.get("device") is not None or kwargs.get("pin_memory") or getattr(func, "__name__", "") in MOVES:
+        return True
+    return func is torch.Tensor.to and any(isinstance(a, (str, int, torch.device, torch.Tensor)) for a in args[1:])
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0  # 0 is none
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors in what a function was given or gave."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (t for v in value.values() for t in _tensors(v))
+    elif isinstance(value, (tuple, list)):
+        yield from (t for v in value for t in _tensors(v))

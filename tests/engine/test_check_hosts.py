@@ -1,0 +1,92 @@
+"""`portability check` follows where a file's tensors would be on a device, and says nothing of what it cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from portability.checks.hosts import Hosts
+
+DEV = "cpu"  # what `run` is given under the interpreter
+
+
+class Session(SimpleNamespace):
+    """What of an interpreter's session is used; `told` are the arguments that were reported."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        super().__init__(launching=[], targets=SimpleNamespace(every=lambda: ["cuda:90"]), report=self)
+
+    def warn(self, code: str, message: str, targets: list[str]) -> None:
+        assert (code, targets) == ("host-tensor", ["cuda:90"])
+        self.told.append(message.partition(" ")[0])
+
+
+def told(make: Callable[[], Any]) -> bool:
+    """Whether a launch that is given what `make` returns is reported."""
+    session = Session()
+    with Hosts(session):
+        value = make()
+        for judge in session.launching:
+            judge({"x_ptr": value, "n": 4})
+    return session.told == ["x_ptr"]
+
+
+LEFT: dict[str, Callable[[], Any]] = {
+    "made without a device": lambda: torch.zeros(4),
+    "from a list": lambda: torch.tensor([1.0, 2.0]),
+    "computed from host tensors": lambda: torch.arange(4) * 2 + torch.ones(4),
+    "a view": lambda: torch.zeros(4, 4)[1:, ::2],
+    "after a cast": lambda: torch.zeros(4).to(torch.float16),
+    "in a tuple": lambda: (torch.zeros(4, device=DEV), torch.zeros(4)),
+    "a parameter": lambda: torch.nn.Linear(2, 2).weight,
+}
+PLACED: dict[str, Callable[[], Any]] = {
+    "made on the device": lambda: torch.zeros(4, device=DEV),
+    "moved": lambda: torch.arange(4).to(DEV),
+    "moved by name": lambda: torch.arange(4).to(dtype=torch.float32, device=torch.device(DEV)),
+    "like another": lambda: torch.empty_like(torch.zeros(4).to(DEV)),
+    "of another": lambda: torch.zeros(4, device=DEV).new_zeros(4),
+    "to another": lambda: torch.zeros(4).to(torch.zeros(4, device=DEV)),
+    "computed with one of the device": lambda: torch.zeros(4, device=DEV) + torch.tensor(2.0),
+    "written into": lambda: torch.zeros(4, device=DEV).copy_(torch.ones(4)),
+    "a module that was moved": lambda: torch.nn.Linear(2, 2).to(DEV).weight,
+    "pinned": lambda: torch.zeros(4, pin_memory=False, device=DEV),
+    "no tensor": lambda: 4,
+    "without elements": lambda: torch.zeros(0),
+}
+
+
+@pytest.mark.parametrize("make", LEFT.values(), ids=LEFT)
+def test_a_tensor_that_is_left_on_the_host_is_told(make: Callable[[], Any]) -> None:
+    assert told(make)
+
+
+@pytest.mark.parametrize("make", PLACED.values(), ids=PLACED)
+def test_a_tensor_of_the_device_is_not(make: Callable[[], Any]) -> None:
+    assert not told(make)
+
+
+def test_a_default_device_places_what_names_none() -> None:
+    def make() -> torch.Tensor:
+        with torch.device(DEV):
+            return torch.zeros(4)
+
+    assert not told(make)
+
+
+def test_a_global_default_device_does_too() -> None:
+    torch.set_default_device(DEV)
+    try:
+        assert not told(lambda: torch.zeros(4))
+    finally:
+        torch.set_default_device(None)
+
+
+def test_what_was_made_before_is_unknown() -> None:
+    before = torch.zeros(4)
+    assert not told(lambda: before)
