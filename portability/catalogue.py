@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
 from portability.backend import Backend, look_up_blocks
@@ -27,12 +28,20 @@ class Catalogue:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def case(self, name: str) -> CaseInfo:
-        """Return the case of that name. Raises `StopIteration` for none."""
-        return next(c for c in self.cases if c.name == name)
+        """Return the case of that name. Raises `KeyError` for none."""
+        return self._cases[name]
 
     def target(self, cell: Cell) -> Target:
-        """Return the target that a cell is for, in the cell's environment."""
-        return next(t for t in self.targets if (t.id, t.environment) == (cell.target, cell.environment))
+        """Return the target that a cell is for, in the cell's environment. Raises `KeyError` for none."""
+        return self._targets[cell.target, cell.environment]
+
+    @cached_property
+    def _cases(self) -> Mapping[str, CaseInfo]:
+        return {c.name: c for c in self.cases}
+
+    @cached_property
+    def _targets(self) -> Mapping[tuple[str, str], Target]:
+        return {(t.id, t.environment): t for t in self.targets}
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ def _recording(session: Session, ghostly: bool) -> Iterator[None]:
             launch.compiled = compiler.call(run_once, launch)
         except Exception as error:
             launch.error = error
-            launch.compiled = launch.compiled or _last_compiled(self)
+            launch.compiled = _refused_at_launch(self, error, compiler.told)
             raise
         finally:
             _fill(launch, self)
@@ -222,12 +222,14 @@ class _Compiler:
     verdicts: dict[str, Mapping[str, Any]] = {}  # noqa: RUF012 - by hash, of this process: its in-memory cache too
 
     def __init__(self) -> None:
+        self.told = ""  # the hash of what the last call compiled or took from the cache on disk
         self._capture: Capture | None = None
         self._started = 0.0
 
     def call(self, run: Callable[[], Any], launch: Launch) -> Any:
         from triton import knobs
 
+        self.told = ""
         try:
             compiled = self._captured(run, launch)
         except _CachedWithoutVerdict:
@@ -256,7 +258,7 @@ class _Compiler:
     def listener(
         self, *, src: Any, metadata: Any, metadata_group: Mapping[str, str], times: Any, cache_hit: bool
     ) -> None:
-        name = metadata["hash"]
+        name = self.told = metadata["hash"]
         path = Path(next(p for p in metadata_group.values() if p.endswith(".json"))).parent / VERDICT
         if cache_hit:
             try:
@@ -347,12 +349,26 @@ def _grid_into(launch: Launch, grid: Any) -> Any:
     return call
 
 
-def _last_compiled(kernel: Any) -> Any:
-    """Return the kernel that was compiled and then refused at launch: its resources say by how much."""
+def _refused_at_launch(kernel: Any, error: Exception, told: str) -> Any:
+    """Return what a launch compiled before it was refused: its resources say by how much. None where compiling failed:
+    what the kernel was compiled to before is then another specialisation's.
+
+    A kernel that this process holds is not told of again; the error says how much it needs.
+    """
     from triton.runtime import driver
 
     caches = kernel.device_caches.get(driver.active.get_current_device())
-    return next(reversed(caches[0].values()), None) if caches else None
+    needed = getattr(error, "required", None)  # of Triton's OutOfResources
+    for made in reversed(caches[0].values()) if caches else ():
+        if made.hash == told if told else needed is not None and needed in _needs(made.metadata):
+            return made
+    return None
+
+
+def _needs(metadata: Any) -> tuple[int | None, ...]:
+    """Return what Triton checks at a launch: bytes of shared memory, columns of tensor memory, threads."""
+    threads = metadata.num_warps * getattr(metadata.target, "warp_size", 32)
+    return metadata.shared, getattr(metadata, "tmem_size", None), threads
 
 
 def _fill(launch: Launch, kernel: Any) -> None:

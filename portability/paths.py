@@ -7,6 +7,8 @@ import re
 import site
 import sys
 import tempfile
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 # A folder that a runner or a cell made for itself, whatever lies before it.
@@ -15,13 +17,21 @@ OWN = re.compile(r"/[^\s'\":]*/(?:cell|runner)-[A-Za-z0-9_]+/")
 
 def without_paths(text: str, root: str | Path = ".") -> str:
     """Return `text` with its paths relative to the project, to the packages, or to the temporary folder."""
+    if "/" not in text:
+        return text
     text = OWN.sub("", text)
-    package = Path(__file__).resolve().parent.parent
-    prefixes = {str(Path(root).resolve()), str(package), os.getcwd(), tempfile.gettempdir(), sys.prefix}
-    prefixes |= set(site.getsitepackages()) | {str(Path(sys.executable).resolve().parent.parent), str(Path.home())}
-    for prefix in sorted(prefixes - {"/", ""}, key=len, reverse=True):
+    for prefix in _prefixes(str(root), os.getcwd(), tempfile.gettempdir()):
         text = text.replace(prefix + "/", "")
     return text
+
+
+@cache
+def _prefixes(root: str, working: str, temporary: str) -> Sequence[str]:
+    """Return the folders that are left out of texts, longest first."""
+    package = Path(__file__).resolve().parent.parent
+    found = {str(Path(root).resolve()), str(package), working, temporary, sys.prefix, *site.getsitepackages()}
+    found |= {str(Path(sys.executable).resolve().parent.parent), str(Path.home())}
+    return sorted(found - {"/", ""}, key=len, reverse=True)
 
 
 def package_of(path: Path) -> tuple[Path, str]:

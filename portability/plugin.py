@@ -7,6 +7,7 @@ controller, run cells, and write nothing; the controller keeps the file.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
 from datetime import datetime, timezone
@@ -248,9 +249,9 @@ class State:
         """Keep each observation as it comes (in the controller, or where there are no workers)."""
         if self.worker is not None:
             return
-        data = dict(report.user_properties).get("observation")
-        if report.when == "call" and isinstance(data, dict):
-            self._keep(from_json(Observation, data))
+        line = dict(report.user_properties).get("observation")
+        if report.when == "call" and isinstance(line, str):
+            self._keep(from_json(Observation, json.loads(line)))
         elif report.when not in ("setup", "call", "teardown"):  # xdist's word for a worker that died
             cell = self._cell_of(report.nodeid)
             if cell is not None:

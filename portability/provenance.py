@@ -31,12 +31,8 @@ def now() -> str:
 def header_of(harness: Harness, selection: Selection, seed: int) -> Header:
     """Return the header of a run of `harness` that begins now."""
     catalogue, asked = harness.catalogue, selection.environments
-    claims = {
-        t.id: tuple(
-            sorted({d for c in catalogue.cases for d in c.dtypes if harness.adapters[t.backend].claims(t.id, d)})
-        )
-        for t in catalogue.targets
-    }
+    dtypes = sorted({d for c in catalogue.cases for d in c.dtypes})
+    claims = {t.id: tuple(d for d in dtypes if harness.adapters[t.backend].claims(t.id, d)) for t in catalogue.targets}
     return Header(
         run=uuid.uuid4().hex[:12],
         provenance=Provenance(

@@ -3,6 +3,7 @@
 # mypy: disable-error-code="untyped-decorator, no-untyped-def"
 # (a jitted kernel is no Python to a type checker)
 
+import contextlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -212,3 +213,42 @@ def test_a_kernel_that_is_not_there_is_refused_with_those_that_are() -> None:
 
 def test_a_launch_that_compiled_to_nothing_has_no_resources() -> None:
     assert resources(Launch("kernel"), Limits()) is None
+
+
+@triton.jit
+def overload_kernel(x_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    tl.store(x_ptr + at, tl.exp(tl.load(x_ptr + at)))
+
+
+def test_a_refused_specialisation_has_not_the_binary_of_another() -> None:
+    """What a kernel was compiled to for float32 says nothing of float16, which the language refuses."""
+    backend = discover()["cuda"]
+    with backend.open(next(t for t in backend.status() if t.id == "cuda:80")) as session:
+        overload_kernel[(1,)](torch.zeros(64), SIZE=64)
+        with pytest.raises(triton.CompilationError):
+            overload_kernel[(1,)](torch.zeros(64, dtype=torch.float16), SIZE=64)
+    taken, refused = session.launches
+    assert taken.hash
+    assert (refused.compiled, refused.hash) == (None, "")
+
+
+@triton.jit
+def long_product_kernel(x_ptr, y_ptr, out_ptr, SIZE: tl.constexpr, K: tl.constexpr):
+    m, k = tl.arange(0, SIZE), tl.arange(0, K)
+    x = tl.load(x_ptr + m[:, None] * K + k[None, :])
+    y = tl.load(y_ptr + k[:, None] * SIZE + m[None, :])
+    tl.store(out_ptr + m[:, None] * SIZE + m[None, :], tl.dot(x, y))
+
+
+def test_what_a_launch_needs_too_much_of_is_known_however_often_it_is_refused() -> None:
+    """The second time, this process holds the kernel, and a smaller one was compiled in between."""
+    backend = discover()["rocm"]
+    with backend.open(next(t for t in backend.status() if t.id == "hip:gfx942")) as session:
+        for k in (4096, 64, 4096):
+            x, y = torch.zeros(16, k, dtype=torch.float16), torch.zeros(k, 16, dtype=torch.float16)
+            with contextlib.suppress(triton.OutOfResources):
+                long_product_kernel[(1,)](x, y, torch.zeros(16, 16), SIZE=16, K=k)
+    first, between, again = (found.shared for found in map(session.resources, session.launches) if found is not None)
+    assert first == again
+    assert (first or 0) > (backend.limits_of("hip:gfx942").shared_memory or 0) > (between or 0)
