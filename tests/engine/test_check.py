@@ -18,7 +18,7 @@ from portability.checks.loose import UnreadableError, load, tensors_of
 from portability.checks.model import Answer, Atomic, Fault, FileReport, Made, Product, Report, Seen, TargetReport
 from portability.checks.rendering import grouped, render
 from portability.checks.session import Checker, Request, check_files
-from portability.checks.subject import argument
+from portability.checks.subject import C_UNIT, Subject, argument
 from portability.matrix import MatrixError
 from portability.model import Evidence, Outcome, Target
 
@@ -228,6 +228,24 @@ def test_a_spec_argument_has_the_type_that_triton_would_give_it() -> None:
     assert argument("i64", True) > 2**31
     with pytest.raises(UnreadableError, match="fp12"):
         argument("*fp12", True)
+
+
+def allowed(body: str, tmp_path: Path) -> float:
+    """Return what the first element of `run` may be off by, where ref() is 1 everywhere and data() reaches 8."""
+    head = "import torch\ndef data():\n    return torch.tensor([8.0, -4.0])\ndef ref():\n    return torch.ones(2)\n"
+    (tmp_path / "loose.py").write_text(f"{head}def run(dev):\n    {body}\n")
+    subject = Subject(load(tmp_path / "loose.py"), "cpu")
+    subject.operator()
+    return float(subject.terms()[0][0]) * C_UNIT
+
+
+def test_a_loose_file_may_be_off_by_what_is_stated(tmp_path: Path) -> None:
+    """512 roundoffs of float32 of the largest result, 8 of the largest input, 4 of half precision where it is used."""
+    plain = 2.0**-15 + 2.0**-21 * 8
+    assert allowed("return torch.ones(2)", tmp_path) == pytest.approx(plain)
+    assert allowed("return torch.ones(2).half()", tmp_path) == pytest.approx(plain + 4 * 2.0**-11)
+    assert allowed("return torch.ones(2).bfloat16().float()", tmp_path) == pytest.approx(plain + 4 * 2.0**-8)
+    assert allowed("return torch.ones(2).to(torch.float8_e4m3fn)", tmp_path) == pytest.approx(plain + 2 * 2.0**-4)
 
 
 # ------------------------------------------------------------------------------------------------- whole files

@@ -350,7 +350,7 @@ FAULTY: list[tuple[str, Any, str, Callable[[Any], Any]]] = [
     ("reduce-order", k.reduced, "tl.reduce", lambda q: q(
         torch.arange(8.0), torch.zeros(1), COMBINE=k.take_difference, BLOCK=8)),
     ("reduce-order", k.place_by_hand, "tl.reduce", lambda q: q(
-        torch.tensor([1.0, 5.0, 5.0, 0.0]), ints(0), BLOCK=4)),
+        torch.tensor([5.0, 1.0, 5.0, 0.0]), ints(0), BLOCK=4)),
     ("gather-index", k.picked, "tl.gather", lambda q: q(
         torch.ones(4), ints(0, 4, -1, 3), torch.zeros(4), FALLBACK=True, BLOCK=4)),
     ("histogram-range", k.binned, "tl.histogram", lambda q: q(ints(0, 4, 3, 1), ints(0, 0, 0, 0), BINS=4, BLOCK=4)),
