@@ -37,6 +37,7 @@ from typing import Any
 from portability import backend as backends
 from portability import kernel as kernels
 from portability.model import Cell, Target, from_json, to_json
+from portability.paths import importable
 
 TRACE = "traceback"  # in the temporary folder: where a child was when it was asked (SIGUSR1)
 FINISHED = 77  # exit code of a child that ended because its device can be used no more
@@ -133,6 +134,8 @@ def main() -> int:
     reply = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     _die_with_parent()
+    os.environ.pop("PYTHONSAFEPATH", None)  # it is for this process alone
+    importable(Path.cwd())
     request: Mapping[str, Any] | None = (
         _read_line()
     )  # the first request says what to import, once, before the first fork
@@ -190,8 +193,8 @@ def _serve(request: Mapping[str, Any] | None, reply: Any, folder: str) -> None:
     os.environ["TMPDIR"] = folder
     trace = open(os.path.join(os.environ.get("PORTABILITY_RUNNER_TEMP", folder), TRACE), "w+")  # noqa: SIM115 - open as long as the process
     faulthandler.register(signal.SIGUSR1, file=trace, all_threads=False)
+    _say(reply, {"child": os.getpid()})
     while request is not None:
-        _say(reply, {"child": os.getpid()})
         answered = answer(request)
         _say(reply, answered)
         if answered.get("last"):
