@@ -29,6 +29,9 @@ from portability.paths import without_paths
 
 PACKAGE_PARENT = Path(__file__).resolve().parent.parent
 TEMPORARY = "PORTABILITY_RUNNER_TEMP"  # told to a runner: where its children leave word of where they are
+SAFE = {
+    "PYTHONSAFEPATH": "1"
+}  # a file copy.py in the current folder is not the standard library's; from Python 3.11 on
 START_LIMIT = 120.0  # seconds until torch, triton and the kernels are imported, on a slow disk
 # Variables of a shell that would change a result are not inherited. What a run needs of them it sets itself.
 SCRUBBED = re.compile(
@@ -160,20 +163,21 @@ class Runner:
     def _command(self) -> tuple[list[str], dict[str, str]]:
         """Return what starts a runner, and the variables that it needs."""
         assert self._temporary is not None
-        own = {**variables_of(self.environment), "TMPDIR": str(self._temporary), TEMPORARY: str(self._temporary)}
+        place = str(self._temporary)
+        own = {**variables_of(self.environment), **SAFE, "TMPDIR": place, TEMPORARY: place}
         if self.environment.host:  # there, the package is installed in the environment's own Python
             del own["TMPDIR"], own[TEMPORARY]
             assigned = [f"{k}={v}" for k, v in own.items() if k != "TRITON_CACHE_DIR"]
             command = ["env", *assigned, self.environment.python, "-m", "portability.runner"]
             return ["ssh", "-o", "BatchMode=yes", self.environment.host, shlex.join(command)], {}
         if self.environment.python == sys.executable:
-            paths = [str(PACKAGE_PARENT), os.getcwd(), os.environ.get("PYTHONPATH", "")]
+            paths = [str(PACKAGE_PARENT), os.environ.get("PYTHONPATH", "")]
             return [sys.executable, "-m", "portability.runner"], {
                 **own,
                 "PYTHONPATH": os.pathsep.join(filter(None, paths)),
             }
         command, variables = environments.start(self.environment, self._temporary, self._modules["backends"])
-        return command, {**own, **variables, "PYTHONPATH": os.pathsep.join([variables["PYTHONPATH"], os.getcwd()])}
+        return command, {**own, **variables}
 
     def _send(self, request: Mapping[str, Any]) -> None:
         assert self._process is not None

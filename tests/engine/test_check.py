@@ -384,6 +384,16 @@ def test_what_triton_lacks_everywhere_is_a_finding_everywhere(tmp_path: Path) ->
         checker.close()
 
 
+def test_a_neighbour_named_as_a_standard_module_harms_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("copy", "random", "statistics"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('this is not the standard library')\n")
+    (tmp_path / "right.py").write_text(HEAD + BODIES["right"])
+    monkeypatch.chdir(tmp_path)
+    report = check_files([Path("right.py"), Path("copy.py")], Request(("interpreter",)))
+    assert report.files[0] == replace(report.files[0], faults=(), unreadable="")
+    assert "not the standard library" in report.files[1].unreadable
+
+
 def test_values_are_not_judged_without_a_reference(reports: dict[str, FileReport]) -> None:
     assert not reports["no_reference"].faults
 
