@@ -38,6 +38,7 @@ WITH_TRITON_ALONE = {
     "torchao_scalar_index": ("too many indices for tensor of rank 0", (3, 9)),
     "triton_cat_pointers": ("PassManager::run failed", (3, 6)),
     "triton_int8_dot_turing": ("PassManager::run failed", (3, 6)),
+    "triton_one_row_gfx950": ("PassManager::run failed", (3, 9)),
 }
 WITH_THE_PACKAGE = {  # recorded into nothing, where the package is installed in the version that has the fault
     "flag_gems_flash_mla": ("missing 1 required positional argument: 'backend_list'", "flag-gems", "5.0.2", (3, 6)),
