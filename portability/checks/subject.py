@@ -77,8 +77,10 @@ class Subject:
         try:
             with _Dtypes(self._dtypes), self._hosts or contextlib.nullcontext():
                 made = self._run(self.device)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self.line = line_in(error, self.loose.path)
+            if isinstance(error, SystemExit):  # which would end the runner, and be taken for a crash
+                raise RuntimeError(f"run() ends the process by SystemExit({error.code!r})") from error
             raise
         finally:
             if self.data is not None:

@@ -110,5 +110,5 @@ def _files(paths: Sequence[Path], unreadable: list[Unreadable]) -> Iterator[tupl
 
 def _why(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
-        return f"line {error.lineno}: {error.msg}"
+        return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg  # an encoding has no line
     return f"{type(error).__name__}: {error}"

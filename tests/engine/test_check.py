@@ -280,6 +280,7 @@ BODIES = {
     "hang": "def run(dev):\n    while True:\n        time.sleep(0.01)\n",
     "two": "def run(dev):\n    return launch(dev), launch(dev)\n",
     "no_reference": "def run(dev):\n    return launch(dev, 5)\ndel ref\n",
+    "exits": "def run(dev):\n    raise SystemExit(0)\n",
     "raises": "def run(dev):\n    raise ValueError('no such size')\n",
 }
 
@@ -398,10 +399,11 @@ def test_values_are_not_judged_without_a_reference(reports: dict[str, FileReport
     assert not reports["no_reference"].faults
 
 
-def test_what_the_wrapper_raises_has_its_line(reports: dict[str, FileReport]) -> None:
-    lines = {f.line.rpartition(":")[2] for f in reports["raises"].faults}
+@pytest.mark.parametrize("name", ["raises", "exits"])
+def test_what_the_wrapper_raises_has_its_line(name: str, reports: dict[str, FileReport]) -> None:
+    lines = {f.line.rpartition(":")[2] for f in reports[name].faults}
     assert lines == {str(HEAD.count("\n") + 2)}
-    assert told(reports["raises"]) == {("launch-error", "interpreter"), ("launch-error", "cuda:86")}
+    assert told(reports[name]) == {("launch-error", "interpreter"), ("launch-error", "cuda:86")}
 
 
 def test_a_report_is_one_json_object(reports: dict[str, FileReport]) -> None:

@@ -312,7 +312,9 @@ def test_exit_codes(tmp_path: Path) -> None:
 def test_what_is_no_python_is_unreadable(tmp_path: Path, content: bytes) -> None:
     """NUL bytes, an unknown encoding, bytes that are no UTF-8."""
     (tmp_path / "kernel.py").write_bytes(content)
-    assert lint_paths([tmp_path]).exit_code == 2
+    report = lint_paths([tmp_path])
+    assert report.exit_code == 2
+    assert "None" not in report.unreadable[0].reason
 
 
 def test_code_that_nests_too_deeply_is_unreadable(tmp_path: Path) -> None:
