@@ -236,7 +236,11 @@ def _leave_unwritten(pages, table, lengths):
 
 
 def _more_splits_than_a_block(d: Draw):
-    return _operands((d.blocks["SPLIT"] * d.blocks["BLOCK_S"] + 1,), 1, 1, 16)(d)
+    """The last token has the largest score by far: what was summed up before it is scaled down."""
+    last = d.blocks["SPLIT"] * d.blocks["BLOCK_S"]
+    q, k, v, table, *rest = _operands((last + 1,), 1, 1, 16)(d)
+    k[table[0, last // k.shape[1]], last % k.shape[1], 0] = 2 * q[0, 0]
+    return q, k, v, table, *rest
 
 
 def _of_length(d: Draw, n):

@@ -345,8 +345,12 @@ def _around_a_split(d: Draw):
     return n - 1, n, n + 1, 0
 
 
-def _past_a_block_of_parts(d: Draw):
-    return (d.blocks["SPLIT"] * PARTS + 1,)
+def _more_parts_than_a_block(d: Draw):
+    """The last token has the largest score by far: what was summed up before it is scaled down."""
+    last = d.blocks["SPLIT"] * PARTS
+    q, q_rope, cache, *rest = _operands((last + 1,), 16, 16, 8, 32, 16)(d)
+    cache[0, last, -q_rope.shape[-1] :] = 5 * q_rope[0, 0]
+    return q, q_rope, cache, *rest
 
 
 def _of_length(d: Draw, n, heads):
@@ -401,7 +405,7 @@ CASES = [
             Sample("33.7.0-h5-20.6.40.24", _operands((33, 7, 0), 5, 20, 6, 40, 24, scale=0.2), quick=True),
             Sample("64.48-h16-32.16.64.32", _operands((64, 48), 16, 32, 16, 64, 32)),
             Sample("around-a-split-h17-16.8.32.16", _operands(_around_a_split, 17, 16, 8, 32, 16)),
-            Sample("more-parts-than-a-block-h16-16.8.32.16", _operands(_past_a_block_of_parts, 16, 16, 8, 32, 16)),
+            Sample("more-parts-than-a-block-h16-16.8.32.16", _more_parts_than_a_block),
             Sample("40.9-h2-16.8.24.16-large-scores", _operands((40, 9), 2, 16, 8, 24, 16, scale=30.0)),
             Sample("9.20-h4-32.16.48.80-transposed", _operands((9, 20), 4, 32, 16, 48, 80, transposed=True)),
             # Caches that are full to their last number, with no rotated part behind the latent, of more and less than a
