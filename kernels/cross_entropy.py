@@ -278,6 +278,7 @@ SAMPLES = (
     Sample("1x1", _operands(1, 1)),
     Sample("7x781", _operands(7, 781), quick=True),
     Sample("7x781-smoothed", _operands(7, 781, label_smoothing=0.1)),
+    Sample("6x3-smoothed", _operands(6, 3, label_smoothing=0.3)),  # so few classes that their number shows
     Sample("4x512", _operands(4, 512, scale=20.0)),  # a few logits rule their row
     Sample("4xblock-plus-1", lambda d: _operands(4, d.blocks["BLOCK_V"] + 1, label_smoothing=0.25)(d)),
     Sample("3xblock-plus-40-masked", _masked_classes),

@@ -238,6 +238,7 @@ SAMPLES = (
     Sample("1x1x6x64-gqa-over-129", qkv(1, 1, 129, 6, 2, 64, causal=True)),
     Sample("1x35x6x16-gqa-over-100", qkv(1, 35, 100, 6, 2, 16, causal=True)),
     Sample("1x129x2x16-over-65-causal", qkv(1, 129, 65, 2, 2, 16, causal=True)),  # the first 64 rows see nothing
+    Sample("1x130x2x16-over-128-causal", qkv(1, 130, 128, 2, 2, 16, causal=True)),  # a block's first row lacks one key
     Sample("1x5x2x16-over-0", qkv(1, 5, 0, 2, 2, 16)),  # no row sees anything
     Sample("1x70x2x80", qkv(1, 70, 70, 2, 2, 80)),
     Sample("1x70x1x96-causal", qkv(1, 70, 70, 1, 1, 96, causal=True)),

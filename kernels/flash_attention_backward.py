@@ -367,6 +367,7 @@ SAMPLES = (
     Sample("1x128x2x32-causal", _saved(qkv(1, 128, 128, 2, 2, 32, causal=True))),
     Sample("1x35x6x16-gqa-over-100", _saved(qkv(1, 35, 100, 6, 2, 16, causal=True))),
     Sample("1x129x2x16-over-65-causal", _saved(qkv(1, 129, 65, 2, 2, 16, causal=True))),
+    Sample("1x130x2x16-over-128-causal", _saved(qkv(1, 130, 128, 2, 2, 16, causal=True))),
     Sample("1x5x2x16-over-0", _saved(qkv(1, 5, 0, 2, 2, 16))),
     Sample("1x70x2x80", _saved(qkv(1, 70, 70, 2, 2, 80))),
     Sample("1x70x1x256-causal", _saved(qkv(1, 70, 70, 1, 1, 256, causal=True)), dtypes=HALF),

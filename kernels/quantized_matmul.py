@@ -323,6 +323,7 @@ CASES = [
             Sample("33x77x256-group64", _int4(33, 77, 256, 64), quick=True),
             Sample("16x64x128", _int4(16, 64, 128, 128)),
             Sample("1x130x512-group256", _int4(1, 130, 512, 256)),  # a group longer than a block
+            Sample("1x32x2176-group64", _int4(1, 32, 2176, 64)),  # a part of K that is of several groups
             Sample("20x40x64-group32-transposed", _int4(20, 40, 64, 32, layout=_transposed)),
             Sample("16x14336x4096", _int4(16, 14336, 4096, 128), bench=True, dtypes=("float16", "bfloat16")),
         ),
