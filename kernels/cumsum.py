@@ -106,6 +106,11 @@ def _many_chunks(d: Draw):
     return (d.normal(1, d.blocks["BLOCK_N"] * d.blocks["BLOCK_S"] + 1),)
 
 
+def _more_chunks(d: Draw):
+    """So many that their sums take three blocks, and that the first sum of the third one is used."""
+    return (d.normal(1, d.blocks["BLOCK_N"] * (2 * d.blocks["BLOCK_S"] + 1) + 1),)
+
+
 def _nonfinite(d: Draw):
     """What is not finite in one chunk reaches all that follow, and none before."""
     n = d.blocks["BLOCK_N"]
@@ -129,6 +134,7 @@ CASE = KernelCase(
         Sample("2xblock", _operand(2, _chunks(1, 0))),
         Sample("3x3blocks-plus-17", _operand(3, _chunks(3, 17)), quick=True),
         Sample("1xmany-blocks-plus-1", _many_chunks),
+        Sample("1xmore-blocks-plus-1", _more_chunks, dtypes=("float32",)),
         Sample("2x2blocks-nonfinite", _nonfinite, dtypes=("float32", "float16", "bfloat16", "float64")),
         Sample("6x48-transposed", lambda d: (d.transposed(d.normal(6, 48)),)),
         Sample("1x67108864", _operand(1, 1 << 26), bench=True, dtypes=("float32",)),
