@@ -77,7 +77,7 @@ COMMON = ("torch==2.13.0", "numpy==2.2.6", "setuptools==80.9.0")
 
 def _triton(version: str) -> Recipe:
     minor = version.rpartition(".")[0]
-    packages = (*COMMON, "pyelftools==0.33", "msgpack==1.2.4")
+    packages = (*COMMON, "msgpack==1.2.4")
     return Recipe(f"triton-{minor}", f"Triton {version}", ("3.11", "3.12", "3.13"), f"triton=={version}", packages)
 
 

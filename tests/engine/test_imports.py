@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tomllib
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "portability"
@@ -29,6 +31,18 @@ ALLOWED = {
     "results": {"model", "expectations", "binaries"},
     "merge": {"model", "results"},
 }
+
+# what each distribution of this repository ships, and what it may ask for beside its declared dependencies
+SHIPS = {
+    ROOT: {"portability", "kernels", "backends"},
+    ROOT / "examples" / "xpu": {"portability_xpu"},
+}
+MODULES = {
+    "pytest-xdist": "xdist",
+    "triton-portability": "portability",
+    "axe-playwright-python": "axe_playwright_python",
+}
+OF_AN_ENVIRONMENT = {"torch_npu"}  # brought by the environment in which a vendor's Triton is; never installed by us
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -69,3 +83,34 @@ def test_what_needs_no_compiler_imports_none() -> None:
     code += "print([m for m in ('torch', 'triton', 'numpy') if m in sys.modules])"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert made.stdout.strip() == "[]"
+
+
+def anywhere_imported(path: Path) -> Iterator[str]:
+    """Yield the packages that a file imports, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.split(".")[0]
+
+
+def asked_for(folder: Path) -> set[str]:
+    """Return the modules that a distribution's dependencies bring, those of the project's own with them."""
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    extras = project.get("optional-dependencies", {}).values()
+    names = [
+        Requirement(text).name for text in [*project["dependencies"], *(text for extra in extras for text in extra)]
+    ]
+    own = asked_for(ROOT) if project["name"] != "triton-portability" else set()
+    return {MODULES.get(name, name) for name in names} | own
+
+
+@pytest.mark.parametrize("folder", SHIPS, ids=["the project", "the example"])
+def test_what_a_distribution_imports_it_asks_for(folder: Path) -> None:
+    """What is installed here by chance is missing on a machine where nothing was installed before."""
+    known = asked_for(folder) | SHIPS[folder] | sys.stdlib_module_names | OF_AN_ENVIRONMENT
+    files = [path for package in SHIPS[folder] for path in (folder / package).rglob("*.py")]
+    assert files
+    unknown = {f"{path.relative_to(folder)}: {name}" for path in files for name in anywhere_imported(path)
+               if name not in known}  # fmt: skip
+    assert not unknown

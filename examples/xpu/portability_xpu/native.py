@@ -6,7 +6,6 @@ So its binary is read: format of Intel's compute runtime 22.43, "Intel(R) OpenCL
 
 from __future__ import annotations
 
-import contextlib
 import ctypes.util
 import re
 import shutil
@@ -18,6 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from portability.elf import Elf
 
 LIMIT = 120.0  # seconds: a kernel takes half a second; what takes this long does not end
 LARGE_REGISTERS = "-cl-intel-256-GRF-per-thread"
@@ -126,22 +127,19 @@ def _refusal(said: str, code: int) -> str:
 
 def kernels(binary: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield name and code of each kernel in a binary of ocloc."""
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
-
-    with contextlib.suppress(ELFError), tempfile.TemporaryFile() as file:
-        file.write(binary)
-        section = ELFFile(file).get_section_by_name(SECTION)
-        data = section.data() if section is not None else b""
-        if len(data) < PROGRAM.size:
-            return
-        _, _, _, _, count, _, patches = PROGRAM.unpack_from(data)
-        at = PROGRAM.size + patches
-        for _ in range(count):
-            _, _, name, tokens, code, general, dynamic, surface, own = KERNEL.unpack_from(data, at)
-            at += KERNEL.size
-            yield data[at : at + name].rstrip(b"\0").decode(), data[at + name : at + name + own]
-            at += name + code + general + dynamic + surface + tokens
+    try:
+        data = Elf(binary).section(SECTION).data
+    except ValueError:  # no ELF file, or one without Intel's section
+        return
+    if len(data) < PROGRAM.size:
+        return
+    _, _, _, _, count, _, patches = PROGRAM.unpack_from(data)
+    at = PROGRAM.size + patches
+    for _ in range(count):
+        _, _, name, tokens, code, general, dynamic, surface, own = KERNEL.unpack_from(data, at)
+        at += KERNEL.size
+        yield data[at : at + name].rstrip(b"\0").decode(), data[at + name : at + name + own]
+        at += name + code + general + dynamic + surface + tokens
 
 
 def disassemble(binary: bytes, device: str) -> str:

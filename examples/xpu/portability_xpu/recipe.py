@@ -7,5 +7,5 @@ XPU = Recipe(
     holds="triton-xpu 3.3.0b1",
     pythons=("3.11",),
     triton="triton-xpu==3.3.0b1",
-    packages=(*COMMON, "pyelftools==0.33"),  # reads the native code
+    packages=COMMON,
 )
