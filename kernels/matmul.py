@@ -262,7 +262,10 @@ SPLIT_SAMPLES = (
 PLAIN = {"PERSISTENT": 0, "SPECIALIZE": 0, "SUBTILES": 1, "SPLIT": 1, "PROGRAMS": 128, "ENOUGH": 128}
 
 
-def _case(name, operator, samples, blocks):
+TILES = ((32, 64, 128, 256), (32, 64, 128, 256))  # BLOCK_M and BLOCK_N that a search may take
+
+
+def _case(name, operator, samples, blocks, tiles=TILES):
     return KernelCase(
         name=name,
         operator=operator,
@@ -275,8 +278,8 @@ def _case(name, operator, samples, blocks):
         samples=samples,
         blocks=Blocks(BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3) | PLAIN | blocks,
         space={
-            "BLOCK_M": (32, 64, 128, 256),
-            "BLOCK_N": (32, 64, 128, 256),
+            "BLOCK_M": tiles[0],
+            "BLOCK_N": tiles[1],
             "BLOCK_K": (32, 64, 128),
             "GROUP_M": (4, 8, 16),
             "num_warps": (4, 8),
@@ -287,12 +290,19 @@ def _case(name, operator, samples, blocks):
     )
 
 
+# What makes a case one of small tiles is that it has no larger ones: its search stays below them.
 CASES = [
     _case("matmul", matmul, SAMPLES, {}),
-    _case("matmul_small", matmul_small, SMALL_SAMPLES, {}),
-    _case("matmul_tiny", matmul_tiny, TINY_SAMPLES, {"BLOCK_M": 32}),
-    _case("matmul_least", matmul_least, LEAST_SAMPLES, {"BLOCK_M": 32, "BLOCK_N": 32}),
-    _case("matmul_split", matmul_split, SPLIT_SAMPLES, {"SPLIT": 4}),
-    _case("matmul_few_rows", matmul_few_rows, FEW_SAMPLES, {"BLOCK_M": 16, "SPLIT": 8, "PROGRAMS": 256}),
+    _case("matmul_small", matmul_small, SMALL_SAMPLES, {}, ((64, 128), (64, 128))),
+    _case("matmul_tiny", matmul_tiny, TINY_SAMPLES, {"BLOCK_M": 32}, ((32, 64), (64, 128))),
+    _case("matmul_least", matmul_least, LEAST_SAMPLES, {"BLOCK_M": 32, "BLOCK_N": 32}, ((32, 64), (32, 64))),
+    _case("matmul_split", matmul_split, SPLIT_SAMPLES, {"SPLIT": 4}, ((32, 64), (64, 128))),
+    _case(
+        "matmul_few_rows",
+        matmul_few_rows,
+        FEW_SAMPLES,
+        {"BLOCK_M": 16, "SPLIT": 8, "PROGRAMS": 256},
+        ((16, 32, 64), (64, 128)),
+    ),
     _case("matmul_persistent", matmul_persistent, ALIGNED_SAMPLES, {"PERSISTENT": 1, "PROGRAMS": 16}),
 ]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from portability.backend import Backend, Launch, Problem, Session
 from portability.kernel import Blocks, Inputs, KernelCase, Sample
 from portability.model import Accuracy, Finding, Outcome, Timing
+
+if TYPE_CHECKING:
+    from portability.memory import Memory
 
 NAN = "nan-minmax"  # the interpreter's warning
 
@@ -34,12 +37,19 @@ def is_moved(case: KernelCase, sample: Sample) -> bool:
 
 def moved(inputs: Inputs) -> Inputs:
     """Return copies of the tensors where they are, one element further on."""
-    import torch
-
     from portability.memory import Memory
 
-    place = Memory(0, 0).place
-    return tuple(place("", x, str(x.device), 1) if isinstance(x, torch.Tensor) else x for x in inputs)
+    return _placed(Memory(0, 0), inputs, "", 1)
+
+
+def _placed(memory: Memory, inputs: Inputs, device: str, moved: int) -> Inputs:
+    """Return copies of the tensors on `device`, or where they are, `moved` elements further on in `memory`."""
+    import torch
+
+    return tuple(
+        memory.place(f"input {i}", x, device or str(x.device), moved) if isinstance(x, torch.Tensor) else x
+        for i, x in enumerate(inputs)
+    )
 
 
 @dataclass
@@ -68,10 +78,7 @@ class Attempts:
         from portability.memory import Memory, unchanged
 
         memory = Memory(self.backend.guard, poison)
-        self.placed = tuple(
-            memory.place(f"input {i}", x, self.device, moved) if isinstance(x, torch.Tensor) else x
-            for i, x in enumerate(self.inputs)
-        )
+        self.placed = _placed(memory, self.inputs, self.device, moved)
         self.session.vary(order, poison)
         with self._late() if elsewhere else contextlib.nullcontext(), memory:
             made = outputs_of(self.case.operator(*self.placed, blocks=self.blocks))
