@@ -14,12 +14,14 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGE_PARENT = Path(__file__).resolve().parents[2]
+SIGNALLED = 128  # a shell's exit code of a program that a signal ended is this and the signal's number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,21 +47,34 @@ def record(program: Sequence[str], path: Path, target: str = "", quiet: bool = F
     from portability.record.session import clear, join
 
     clear(path)
-    command, pytest_runs = command_of(program, path, target)
+    command = command_of(program, path, target)
     paths = [str(PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH", "")])]
     out = sys.stderr if quiet else None
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(command, env=environment, stdout=out, check=False)
-    made = None if pytest_runs else join(path)
+    made = None if path.exists() else join(path)  # pytest joins what it recorded, unless it was ended
     if made is None and not path.exists():
-        raise RuntimeError(f"{' '.join(program)}: ended with exit code {done.returncode}, and nothing was recorded")
+        raise RuntimeError(f"{' '.join(program)}: {ending(done.returncode)}, and nothing was recorded")
+    if done.returncode < 0:
+        said = f"the program {ending(done.returncode)}; what it launched until then is recorded"
+        print(f"portability record: {said}", file=sys.stderr)
     if made is not None:
         print(f"{made.summary} in {path}", file=out)
-    return done.returncode
+    return done.returncode if done.returncode >= 0 else SIGNALLED - done.returncode
 
 
-def command_of(program: Sequence[str], path: Path, target: str) -> tuple[list[str], bool]:
-    """Return what records `program` into `path`, and whether that is pytest, which writes the file itself."""
+def ending(code: int) -> str:
+    """Return how a process ended, in words, by its return code: below 0 it is the signal's."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def command_of(program: Sequence[str], path: Path, target: str) -> list[str]:
+    """Return what records `program` into `path`, or into a part of it that is joined afterwards."""
     words = list(program)
     python = sys.executable
     if words and Path(words[0]).name.startswith("python"):
@@ -71,7 +86,7 @@ def command_of(program: Sequence[str], path: Path, target: str) -> tuple[list[st
     if Path(words[0]).name in ("pytest", "py.test"):
         own = ["-p", "portability.record.plugin", "--portability-record", str(path)]
         own += ["--portability-record-target", target] if target else []
-        return [python, "-m", "pytest", *own, *words[1:]], True
+        return [python, "-m", "pytest", *own, *words[1:]]
     if not words[0].startswith("-") and not Path(words[0]).is_file():
         raise ValueError(f"{words[0]}: no such Python file; PROGRAM is pytest …, FILE.py …, -m MODULE … or -c CODE")
-    return [python, "-m", "portability.record.program", str(path), target, "--", *words], False
+    return [python, "-m", "portability.record.program", str(path), target, "--", *words]

@@ -20,6 +20,7 @@ from portability.record import describing
 from portability.record.counting import Counting
 from portability.record.imports import on_import
 from portability.record.model import Call
+from portability.record.tracing import traced_nowhere
 
 if TYPE_CHECKING:
     from portability.record.recorder import Recorder
@@ -76,6 +77,7 @@ def into_nothing(kind: str) -> Iterator[None]:
         stack.enter_context(variables({"TORCHINDUCTOR_CACHE_DIR": folder, "TORCHINDUCTOR_COMPILE_THREADS": "1"}))
         stack.enter_context(on_import(LAUNCHER, unlaunched))
         stack.enter_context(kept_driver())
+        stack.enter_context(traced_nowhere(kind))
         for place, changed in _of_device(kind):
             stack.enter_context(replaced(place, changed))
         yield
@@ -117,7 +119,11 @@ def _of_device(kind: str) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     import torch
 
     guards: Any = torch._C._dynamo.guards
-    yield guards, {f"_empty_strided_{kind}": guards._empty_strided_cpu}
+
+    def cleared(*args: Any) -> Any:  # only a kernel would write it: an index made of it is in bounds
+        return guards._empty_strided_cpu(*args).zero_()
+
+    yield guards, {f"_empty_strided_{kind}": cleared}
     yield torch._C, {f"_{kind}_getCurrentRawStream": lambda _: 0}
     module = getattr(torch, kind)
     yield (

@@ -6,7 +6,6 @@ Every process writes a part of its own; the one that started the others joins th
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ import pytest
 if TYPE_CHECKING:
     from portability.record.session import Session
 
-EVERY = 15.0  # seconds: at most so much is lost with a worker that dies
 WORKER = "PYTEST_XDIST_WORKER"  # set in a worker, which is handed its input only after its conftests are loaded
 NAME = "portability-recording"
 
@@ -40,13 +38,14 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     option = early_config.known_args_namespace
     if not getattr(option, "portability_record", None):
         return
-    from portability.record.session import Session, clear
+    from portability.record.session import Session, clear, part_of
 
     path = Path(option.portability_record).absolute()
     try:
         if WORKER not in os.environ:
             clear(path)
-        session = Session(option.portability_record_target, ("pytest", *early_config.invocation_params.args))
+        program = ("pytest", *early_config.invocation_params.args)
+        session = Session(option.portability_record_target, program, part_of(path))
         session.start()
     except (ValueError, OSError) as error:
         raise pytest.UsageError(f"--portability-record: {error}") from None
@@ -58,7 +57,6 @@ class Recording:
 
     def __init__(self, session: Session, path: Path) -> None:
         self.session, self.path = session, path
-        self._written = time.monotonic()
         self._said = ""
         self._worker = False
 
@@ -74,13 +72,11 @@ class Recording:
             return (yield)
         finally:
             self.session.recorder.test = ""
-            if time.monotonic() - self._written > EVERY:
-                self._write()
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
         """Write; the controller comes after its workers, and joins."""
-        self._write()
+        self.session.write()
         if self._worker:
             return
         from portability.record.session import join
@@ -102,9 +98,3 @@ class Recording:
             terminalreporter.write_line(
                 "nothing was computed, and comparisons were taken to hold: passing says nothing"
             )
-
-    def _write(self) -> None:
-        from portability.record.session import part_of
-
-        self.session.write(part_of(self.path))
-        self._written = time.monotonic()

@@ -16,13 +16,13 @@ from portability.record.session import Session, part_of
 def main(argv: Sequence[str]) -> int:
     """Run the program as `__main__`; return its exit code. What it raises is its own."""
     file, target, _, *program = argv
-    session = Session(target, tuple(program))
+    session = Session(target, tuple(program), part_of(Path(file)))
     session.start()
     try:
         return _run(program)
     finally:
         session.stop()
-        session.write(part_of(Path(file)))
+        session.write()
 
 
 def _run(program: Sequence[str]) -> int:

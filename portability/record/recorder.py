@@ -27,9 +27,12 @@ OWN = ("PYTEST_", "TRITON_", "TORCHINDUCTOR_")  # variables that say how a progr
 class Recorder:
     """Collects launches between `start` and `stop`."""
 
-    def __init__(self, target: str, ran: bool, program: tuple[str, ...] = ()) -> None:
-        """`target` is what the program is told of or runs on; `ran` says which."""
+    def __init__(
+        self, target: str, ran: bool, program: tuple[str, ...] = (), on_new: Callable[[], None] | None = None
+    ) -> None:
+        """`target` is what the program is told of or runs on; `ran` says which. `on_new` is called for a new launch."""
         self.target, self.ran, self.program = target, ran, program
+        self._on_new = on_new or (lambda: None)
         self._before = dict(os.environ)
         self._test = ""
         self.entries: dict[int, Entry] = {}  # by the compiled kernel
@@ -66,7 +69,7 @@ class Recorder:
     def recording(self) -> Recording:
         """Return what was recorded so far."""
         self._settle()
-        generated = (e for sizes in self.generated.values() for some in sizes.values() for e in some.entries())
+        generated = (e for sizes in tuple(self.generated.values()) for g in tuple(sizes.values()) for e in g.entries())
         tests: dict[str, int] = {}
         made = [call_of(e, tests) for e in (*self.entries.values(), *generated)]
         paths = tuple(dict.fromkeys(os.path.abspath(p) for p in sys.path))
@@ -77,10 +80,10 @@ class Recorder:
         )
 
     def _settle(self) -> None:
-        for counting in self.counting:
+        for counting in tuple(self.counting):  # other threads of the program may go on
             counting.settle()
             counting.entry.close()
-        for entry in self._noted.values():
+        for entry in tuple(self._noted.values()):
             entry.close()
             entry.grid = None  # so that its next launch is noted again
         self._noted.clear()
@@ -171,6 +174,7 @@ class Recorder:
     def _note(self, entry: Entry | None, compiled: Any, grid: Any, args: Sequence[Any]) -> None:
         """Count a launch that is not like its kernel's last one, and describe it where it is new."""
         programs = Grid(tuple(int(n) for n in grid)).programs
+        new = entry is None
         if entry is None or programs < entry.smallest:  # the smallest is the easiest to run again
             made = self._call(compiled, args)
             if made is None:
@@ -179,6 +183,8 @@ class Recorder:
             entry.call, entry.smallest = made, programs
         entry.change(grid, self.test)
         self._noted[id(compiled)] = entry
+        if new:
+            self._on_new()
 
     def _call(self, compiled: Any, args: Sequence[Any]) -> Call | None:
         source = getattr(compiled, "src", None)
@@ -218,7 +224,10 @@ class Recorder:
     def note_generated(self, kernel: Any, args: tuple[Any, ...]) -> Generated:
         """Count a launch of a kernel that Inductor generated; return what counts the next one like it."""
         known, sizes = self.generated.setdefault(id(kernel), {}), tuple(a for a in args if type(a) is int)
-        if sizes not in known:
+        new = sizes not in known
+        if new:
             known[sizes] = Generated(kernel, list(inductor.calls(kernel, args)))
         known[sizes].change(sizes, self.test)
+        if new:
+            self._on_new()
         return known[sizes]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from pathlib import Path
 
 from portability.record.model import Recording, merge, read, write
@@ -15,6 +16,7 @@ from portability.record.recorder import Recorder
 
 DEFAULT = "cuda:90"  # what a program is told of where nothing is asked and no device is here
 REAL = "device"  # asks for real launches
+EVERY, SHARE = 1.0, 0.02  # what is kept while a program runs: seconds between, and the share of the time that it takes
 
 
 def device_target() -> str:
@@ -29,15 +31,20 @@ def device_target() -> str:
 
 
 class Session:
-    """A recorder, and where it launches. `target` is empty for the device that is here, or the default one."""
+    """A recorder, and where it launches. `target` is empty for the device that is here, or the default one.
 
-    def __init__(self, target: str = "", program: tuple[str, ...] = ()) -> None:
+    `part` is the file of this process. It is written while the program runs, too, since some end by a signal.
+    """
+
+    def __init__(self, target: str = "", program: tuple[str, ...] = (), part: Path | None = None) -> None:
         here = device_target() if target in ("", REAL) else ""
         if target == REAL and not here:
             raise ValueError(f"target {REAL!r}: there is no device here that torch is built for")
         self.target = here or target or DEFAULT
         self.ran = bool(here)
-        self.recorder = Recorder(self.target, self.ran, program)
+        self.part = part
+        self.recorder = Recorder(self.target, self.ran, program, None if part is None else self._keep)
+        self._next = 0.0  # when it is written again, in seconds of the monotonic clock
         self._exit = contextlib.ExitStack()
 
     def start(self) -> None:
@@ -52,9 +59,17 @@ class Session:
         self.recorder.stop()
         self._exit.close()
 
-    def write(self, part: Path) -> None:
-        """Write what was recorded so far."""
-        write(part, self.recorder.recording())
+    def write(self) -> None:
+        """Write what was recorded so far. Raises `RecordingError`."""
+        assert self.part is not None, "a session that writes is told where"
+        began = time.monotonic()
+        write(self.part, self.recorder.recording())
+        self._next = (now := time.monotonic()) + max(EVERY, (now - began) / SHARE)
+
+    def _keep(self) -> None:
+        """Write now and then, as launches come that are new."""
+        if time.monotonic() >= self._next:
+            self.write()
 
 
 def part_of(path: Path, name: str = "") -> Path:

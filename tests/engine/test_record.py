@@ -311,8 +311,8 @@ def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str, said:
 def test_pytest_is_told_to_record(tmp_path: Path) -> None:
     """By any of its names."""
     for words in (["pytest", "-x"], ["python", "-m", "pytest", "-x"]):
-        command, itself = command_of(words, tmp_path / "l.json", "cuda:80")
-        assert itself
+        command = command_of(words, tmp_path / "l.json", "cuda:80")
+        assert command[1:3] == ["-m", "pytest"]
         assert command[-1] == "-x"
         assert "--portability-record" in command
 
@@ -342,6 +342,34 @@ def test_a_program_is_recorded_and_ends_as_it_would(tmp_path: Path) -> None:
     done = project.portability("record", "-o", "l.json", "--", "program.py", "3")
     assert done.returncode == 3, done.stderr
     assert [c.kernel for c in read(tmp_path / "l.json").launches] == ["scale"]
+
+
+ENDED = """\
+import os
+import torch
+from tests.engine.recorded_kernels import scale
+
+def test_it():
+    x = torch.ones(64, device="cuda")
+    scale[(1,)](x, x, 64, BLOCK=64)
+    os.abort()
+
+if __name__ == "__main__":
+    test_it()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [["program.py"], ["pytest", "-p", "no:faulthandler", "program.py"]])
+def test_what_a_program_launched_until_a_signal_ended_it_is_recorded(tmp_path: Path, program: list[str]) -> None:
+    """It had no time to write anything; the signal is named, and the exit code is a shell's."""
+    project = Project(tmp_path)
+    (tmp_path / "program.py").write_text(ENDED)
+    done = project.portability("record", "-o", "l.json", "--", *program)
+    assert done.returncode == 128 + 6, done.stderr
+    assert "was ended by SIGABRT; what it launched until then is recorded" in done.stderr
+    assert [c.kernel for c in read(tmp_path / "l.json").launches] == ["scale"]
+    assert not list(tmp_path.glob("*.part"))
 
 
 TESTS = """\
@@ -393,6 +421,53 @@ def test_kernels_that_torch_compile_generates_are_recorded(tmp_path: Path) -> No
     launches = read(tmp_path / "l.json").launches
     assert launches
     assert all(c.origin == "inductor" and c.kernel in c.source for c in launches)
+
+
+TRAINED = """\
+import torch
+import torch.nn.functional as F
+
+table = torch.nn.Embedding(100, 64).cuda()
+norm = torch.nn.LayerNorm(64).cuda()
+
+@torch.compile
+def loss(h, ids, labels):
+    h = norm(h + table(ids) + torch.arange(64, device=h.device))  # made on the device within the graph
+    return F.cross_entropy(F.dropout(h, 0.1), labels), h.argmax(-1)
+
+x = torch.randn(16, 64, device="cuda", requires_grad=True)
+ids, labels = (torch.randint(0, 64, (16,), device="cuda") for _ in range(2))
+for amp in (False, True):
+    with torch.autocast("cuda", torch.bfloat16, enabled=amp):
+        value, best = loss(x * 2, ids, labels)  # x * 2 is no leaf: it has a gradient of its own
+    table(best).sum().backward()  # an index that a kernel made is in bounds
+    value.backward()
+assert x.grad.device.type == "cuda" and x.grad.shape == x.shape
+"""
+
+
+@pytest.mark.slow
+def test_kernels_of_gradients_that_torch_compile_generates_are_recorded(tmp_path: Path) -> None:
+    """A gradient of a tensor that lies on no device ends no process, and every kernel is for the device."""
+    project = Project(tmp_path)
+    (tmp_path / "program.py").write_text(TRAINED)
+    done = project.portability("record", "-o", "l.json", "--", "program.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    kernels = {c.kernel for c in read(tmp_path / "l.json").launches}
+    assert any("native_layer_norm_backward" in name for name in kernels), kernels
+    assert any("nll_loss_forward" in name for name in kernels), kernels
+
+
+def test_what_torch_compile_traces_with_is_put_back() -> None:
+    """A fake tensor of a device says so again, and a device is decoded as ever."""
+    from torch._inductor import lowering, utils
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    before = [vars(FakeTensor).get(n) for n in ("__new__", "device", "fake_device")]
+    decoding = utils.decode_device, lowering.decode_device
+    recorded(lambda: None)
+    assert [vars(FakeTensor).get(n) for n in ("__new__", "device", "fake_device")] == before
+    assert (utils.decode_device, lowering.decode_device) == decoding
 
 
 # ------------------------------------------------------------------------------------- launched by Inductor, counted
