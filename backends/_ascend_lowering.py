@@ -20,16 +20,10 @@ from typing import Any
 
 from portability.backend import Launch, Limits, Session
 from portability.backends import _ascend_hivm as hivm
-from portability.launch import (
-    ERROR_LINE,
-    Capture,
-    CompilerSaidError,
-    compile_only,
-    describe,
-    private_tuning,
-    warn_of_configurations,
-)
+from portability.ghost import compile_only
+from portability.launch import describe, private_tuning, warn_of_configurations
 from portability.model import Finding
+from portability.verdicts import ERROR_LINE, Capture, CompilerSaidError
 
 PLAN = "hivm.json"  # beside the cached Linalg: what AscendNPU IR made of it
 # A stage's name in triton-ascend's errors -> its name

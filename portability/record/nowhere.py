@@ -16,7 +16,8 @@ from typing import Any
 from portability.backend import discover
 from portability.checks.pretend import pretend, replaced
 from portability.device import UNITS, DeviceBackend
-from portability.launch import compile_only, driven, private_tuning
+from portability.ghost import compile_only, driven
+from portability.launch import private_tuning
 from portability.record import inductor
 from portability.record.inductor import variables
 

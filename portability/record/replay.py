@@ -17,8 +17,9 @@ from portability import backend as backends
 from portability.backend import Backend, Session
 from portability.checks.cell import Watched
 from portability.checks.pretend import pretend
+from portability.ghost import driven
 from portability.kernel import Blocks, KernelCase, Sample, relative
-from portability.launch import driven, warn_of_configurations
+from portability.launch import warn_of_configurations
 from portability.model import Cell, Evidence, Finding, Observation, Outcome, Target, from_json, to_json
 from portability.record.arguments import UnknownArgumentError, decode, pointer
 from portability.record.cases import MOST_PROGRAMS

@@ -19,16 +19,10 @@ from functools import cache
 from typing import Any
 
 from portability.backend import Launch, Limits, Session
-from portability.launch import (
-    ERROR_LINE,
-    Capture,
-    CompilerSaidError,
-    compile_only,
-    describe,
-    private_tuning,
-    warn_of_configurations,
-)
+from portability.ghost import compile_only
+from portability.launch import describe, private_tuning, warn_of_configurations
 from portability.model import Finding
+from portability.verdicts import ERROR_LINE, Capture, CompilerSaidError
 from portability_xpu import native, spirv
 
 ASSEMBLY = re.compile(r"\btt\.elementwise_inline_asm\b")
