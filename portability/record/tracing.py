@@ -1,7 +1,7 @@
 """What torch.compile traces with, on a machine without the device: fake tensors that lie on the CPU too.
 
-A fake tensor on a device makes autograd look for that device's guard as soon as a gradient is wanted, and torch ends the
-process (`c10::Error: PyTorch is not linked with support for cuda devices`) where it was built without it. So fake
+A fake tensor on a device makes autograd look for that device's guard as soon as a gradient is wanted, and a torch that
+was built without it ends the process (`c10::Error: PyTorch is not linked with support for cuda devices`). So fake
 tensors lie where the program's own tensors lie, and say, as they do, that they are on the device. What Inductor then
 generates is for the device: it asks `Tensor.device`, and `decode_device` for what a graph creates.
 """
