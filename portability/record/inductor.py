@@ -20,7 +20,7 @@ from portability.record import describing
 from portability.record.counting import Counting
 from portability.record.imports import on_import
 from portability.record.model import Call
-from portability.record.tracing import traced_nowhere
+from portability.record.tracing import scripted, traced_nowhere
 
 if TYPE_CHECKING:
     from portability.record.recorder import Recorder
@@ -78,6 +78,7 @@ def into_nothing(kind: str) -> Iterator[None]:
         stack.enter_context(on_import(LAUNCHER, unlaunched))
         stack.enter_context(kept_driver())
         stack.enter_context(traced_nowhere(kind))
+        stack.enter_context(scripted())
         for place, changed in _of_device(kind):
             stack.enter_context(replaced(place, changed))
         yield

@@ -1,4 +1,4 @@
-"""What torch.compile traces with, on a machine without the device: fake tensors that lie on the CPU too.
+"""What torch's compilers see of a device that is not there: torch.compile's fake tensors, TorchScript's functions.
 
 A fake tensor on a device makes autograd look for that device's guard as soon as a gradient is wanted, and a torch that
 was built without it ends the process (`c10::Error: PyTorch is not linked with support for cuda devices`). So fake
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from portability.checks.pretend import replaced
+from portability.checks.pretend import MODULES, replaced
 from portability.record.imports import on_import
 
 NAME = "decode_device"
@@ -71,6 +71,21 @@ def _put(function: Callable[..., Any]) -> None:
     for name in DECODING:
         if name in sys.modules:
             setattr(sys.modules[name], NAME, function)
+
+
+@contextlib.contextmanager
+def scripted() -> Iterator[None]:
+    """Let TorchScript know torch's functions by what stands for them, which it would compile as Python otherwise."""
+    from torch.jit._builtins import _get_builtin_table
+
+    known = _get_builtin_table()  # what a function is to TorchScript, by its id
+    standing = [f for m in MODULES for f in vars(m).values() if id(getattr(f, "__wrapped__", None)) in known]
+    known.update({id(f): known[id(f.__wrapped__)] for f in standing})
+    try:
+        yield
+    finally:
+        for function in standing:
+            known.pop(id(function), None)
 
 
 def _place(here: Callable[[Any], Any]) -> Callable[[Any, Any], None]:

@@ -470,6 +470,20 @@ def test_what_torch_compile_traces_with_is_put_back() -> None:
     assert (utils.decode_device, lowering.decode_device) == decoding
 
 
+def shifted(x: torch.Tensor) -> torch.Tensor:
+    """Scripted below: torch's functions are no Python to TorchScript."""
+    return x + torch.arange(3, device=x.device) + torch.zeros(x.shape[0], device=x.device)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+def test_a_program_may_script_functions_that_create_tensors() -> None:
+    """TorchScript knows them by themselves, which others stand for while a program is recorded."""
+    made: list[list[float]] = []
+    recorded(lambda: made.append(torch.jit.script(shifted)(torch.ones(3, device="cuda")).tolist()))
+    assert made == [[1, 2, 3]]
+    assert torch.jit.script(shifted)(torch.ones(3)).tolist() == [1, 2, 3]
+
+
 # ------------------------------------------------------------------------------------- launched by Inductor, counted
 
 
