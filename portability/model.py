@@ -311,7 +311,7 @@ T = TypeVar("T")
 def to_json(value: Any) -> Any:
     """Return `value` (a noun of this module) as JSON's own types; defaults are left out, for small files."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_json(v) for f in dataclasses.fields(value) if (v := getattr(value, f.name)) != _default(f)}
+        return {n: to_json(v) for n, default in _fields(type(value)) if (v := getattr(value, n)) != default}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -332,10 +332,13 @@ def from_json(kind: type[T], data: Any) -> T:
         raise ValueError(f"{'.'.join((kind.__name__, *reversed(misfit.path)))}: {misfit}") from None
 
 
-def _default(f: dataclasses.Field[Any]) -> Any:
-    if f.default_factory is not dataclasses.MISSING:
-        return f.default_factory()
-    return f.default  # MISSING for a field that must be given, which equals nothing
+@functools.cache
+def _fields(kind: type) -> tuple[tuple[str, Any], ...]:
+    """Return the names of a noun's fields, each with its default; that of one that must be given equals nothing."""
+    made = dataclasses.MISSING
+    return tuple(
+        (f.name, f.default if f.default_factory is made else f.default_factory()) for f in dataclasses.fields(kind)
+    )
 
 
 class _Misfit(ValueError):

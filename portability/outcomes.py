@@ -7,6 +7,7 @@ import os
 import re
 import traceback
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,7 @@ def _line_of(error: BaseException, launch: Launch | None, message: str, root: Pa
     return f"{relative(launch.file, root)}:{launch.line}" if launch is not None and launch.file else ""
 
 
+@cache  # Python tokenizes the file's rest for it, and one function is refused for many dtypes
 def _def_line(fn: Any) -> int:
     """Return the line of `def`: Triton's sources begin there, and code objects at the first decorator."""
     lines, first = inspect.getsourcelines(fn)
