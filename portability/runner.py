@@ -134,6 +134,7 @@ def main() -> int:
     reply = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     _die_with_parent()
+    _stay_nice()
     os.environ.pop("PYTHONSAFEPATH", None)  # it is for this process alone
     importable(Path.cwd())
     request: Mapping[str, Any] | None = (
@@ -154,6 +155,14 @@ def main() -> int:
         if code == 0:
             return 0
     return 0
+
+
+def _stay_nice() -> None:
+    """Yield to other sessions as this process is told to by `nice`: Linux's autogroups weigh whole sessions anew."""
+    niceness = os.nice(0)
+    if niceness > 0:
+        with contextlib.suppress(OSError):  # a kernel without autogroups weighs processes
+            Path("/proc/self/autogroup").write_text(str(niceness))
 
 
 def _child(request: Mapping[str, Any], reply: Any) -> tuple[int, Mapping[str, Any] | None]:
