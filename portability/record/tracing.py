@@ -27,7 +27,7 @@ def traced_nowhere(kind: str) -> Iterator[None]:
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
 
-    cpu, there = torch.device("cpu"), torch.device(kind, 0)
+    cpu, there = torch.device("cpu"), torch.empty(0).device  # as tensors say
 
     def here(value: Any) -> Any:
         is_there = isinstance(value, torch.device | str) and str(value).partition(":")[0] == kind
@@ -48,7 +48,11 @@ def traced_nowhere(kind: str) -> Iterator[None]:
         # Written by what copies a tensor's description (`torch._subclasses.meta_utils`); C++ reads it.
         "fake_device": property(lambda self: vars(self)["_fake_device"], _place(here)),
     }
-    with decoded(told), replaced(FakeTensor, changed):
+    for answer in (torch.is_autocast_enabled, torch.get_autocast_dtype):
+        answer._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as `assume_constant_result` of torch does
+    # Else the trace ends at each `x.to(…)`, since it does not go into what stands for it.
+    traced = on_import("torch._dynamo", lambda dynamo: dynamo.allow_in_graph(torch.Tensor.to))
+    with decoded(told), replaced(FakeTensor, changed), traced:
         yield
 
 

@@ -430,8 +430,9 @@ import torch.nn.functional as F
 table = torch.nn.Embedding(100, 64).cuda()
 norm = torch.nn.LayerNorm(64).cuda()
 
-@torch.compile
+@torch.compile(fullgraph=True)
 def loss(h, ids, labels):
+    h = h.to(torch.bfloat16 if torch.is_autocast_enabled("cuda") else torch.float32).to(h.device)
     h = norm(h + table(ids) + torch.arange(64, device=h.device))  # made on the device within the graph
     return F.cross_entropy(F.dropout(h, 0.1), labels), h.argmax(-1)
 
