@@ -23,12 +23,13 @@ from portability.backend import Backend, Launch, Problem, Session
 from portability.checks import layouts
 from portability.checks.assembly import read
 from portability.checks.collect import Collector, definition
-from portability.checks.loose import Loose, UnreadableError, load
+from portability.checks.importing import imported
+from portability.checks.loose import Loose, UnreadableError
 from portability.checks.model import Answer, Fault, Made, Seen
 from portability.checks.pretend import pretend
 from portability.checks.subject import SAMPLE, SpecSubject, Subject, argument
 from portability.kernel import Blocks, KernelCase, relative
-from portability.model import Cell, Observation, Outcome, Target, from_json, to_json
+from portability.model import Cell, Evidence, Observation, Outcome, Target, from_json, to_json
 from portability.run import Options, run_cell
 
 PROGRAMS = 1024  # the most of one launch that are interpreted
@@ -47,15 +48,20 @@ def check(request: Mapping[str, Any]) -> dict[str, Any]:
     started = time.perf_counter()
     _forget_others()
     try:
-        loose = load(Path(request["file"]))
         adapter = backends.discover(tuple(request.get("backends", ())))[target.backend]
-        answer = _Check(loose, adapter, target, Path(request["root"])).answer()
+        with imported(Path(request["file"]), adapter, target) as (loose, refused):
+            checked = _Check(loose, adapter, target, Path(request["root"]))
+            if refused is not None and target.evidence is Evidence.INTERPRETED:
+                message = f"where there is no device {refused}"
+                checked.found.refuse("not-imported", message, refused.line, Outcome.LAUNCH_ERROR)
+            answer = checked.answer()
     except UnreadableError as error:
         file, _, number = error.line.rpartition(":")
         line = f"{relative(file, Path(request['root']))}:{number}" if number else ""
         answer = Answer(
-            target.evidence, Outcome.HARNESS_ERROR, broken=str(error), broken_line=line, of_triton=error.of_triton
-        )
+            target.evidence, Outcome.HARNESS_ERROR, broken=str(error), broken_line=line, of_triton=error.of_triton,
+            at_import=error.at_import,
+        )  # fmt: skip
     made: dict[str, Any] = to_json(replace(answer, seconds=round(time.perf_counter() - started, 3)))
     return made
 

@@ -2,6 +2,8 @@
 
 Under the interpreter every tensor is on the CPU, so that nothing is missed there; a launcher for a device refuses such
 a pointer. Storages are followed from the call that made them to the launch. What cannot be told is not reported.
+
+What `run` takes to its device is a copy there. So it is here: a kernel that works in place leaves the host's own alone.
 """
 
 from __future__ import annotations
@@ -13,9 +15,12 @@ import torch
 import torch.utils._device
 from torch.overrides import TorchFunctionMode
 
+from portability.memory import Memory
+
 CODE = "host-tensor"
 MESSAGE = "{} is on the host: it was made without the device that run(dev) was given, and no device's launcher takes it"
 PLAIN = (torch.Tensor, torch.nn.Parameter)  # a subclass may have no storage of its own
+COPIES = (torch.Tensor.to, torch.as_tensor, torch.asarray)  # to a device, or nothing where the tensor is there already
 MOVES = ("cuda", "npu", "xpu", "pin_memory", "share_memory_")  # methods that a tensor leaves plain memory by
 
 
@@ -26,11 +31,13 @@ class Hosts(TorchFunctionMode):
         super().__init__()
         self._session = session
         self._kept: dict[int, torch.Tensor] = {}  # by their storage's address: a freed one could be given out again
+        self._moved: dict[int, torch.Tensor] = {}  # likewise: those on the device, and what was made of them
         session.launching.append(self._judge)
 
     def __enter__(self) -> Hosts:
         """`run` is called once more."""
         self._kept.clear()
+        self._moved.clear()
         super().__enter__()  # type: ignore[no-untyped-call]  # torch's own class is untyped
         return self
 
@@ -40,12 +47,24 @@ class Hosts(TorchFunctionMode):
         made = func(*args, **kwargs)
         placed = _placed(func, args, kwargs)
         given = list(_tensors((args, kwargs)))
+        if placed and func in COPIES and any(made is t for t in given) and self._comes_from_host(made):
+            made = Memory(0, 0).place("", made, str(made.device))
+        moved = placed or any(_storage(t) in self._moved for t in given)
         for tensor in _tensors(made):
-            if placed and type(tensor) in PLAIN:
+            if type(tensor) not in PLAIN or not tensor.numel():
+                continue
+            if moved:
+                self._moved[_storage(tensor)] = tensor
+            if placed:
                 self._kept.pop(_storage(tensor), None)
-            elif tensor.numel() and type(tensor) in PLAIN and all(self._on_host(t) for t in given):
+            elif all(self._on_host(t) for t in given):
                 self._kept[_storage(tensor)] = tensor
         return made
+
+    def _comes_from_host(self, tensor: torch.Tensor) -> bool:
+        """Whether taking a tensor to the device copies it there; one that gathers a gradient is left as it is."""
+        plain = type(tensor) in PLAIN and tensor.layout is torch.strided and tensor.numel() > 0
+        return plain and not tensor.requires_grad and _storage(tensor) not in self._moved
 
     def _on_host(self, tensor: torch.Tensor) -> bool:
         return type(tensor) in PLAIN and _storage(tensor) in self._kept

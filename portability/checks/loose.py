@@ -38,11 +38,13 @@ TRITON = re.compile(r"\b(triton|tl)\.\w")  # as a file calls it
 class UnreadableError(ValueError):
     """A file cannot be checked; the message says why, and `line` where, if that is known.
 
-    `of_triton` says that it asks Triton for what the installed release does not have.
+    `of_triton` says that it asks Triton for what the installed release does not have; `at_import` that it raised while
+    it was imported.
     """
 
     line = ""
     of_triton = False
+    at_import = False
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ def _imported(path: Path) -> ModuleType:
             raise
         unreadable = UnreadableError(f"it cannot be imported: {type(error).__name__}: {error}")
         unreadable.line = line_in(error, path)
+        unreadable.at_import = True
         unreadable.of_triton = _asks_triton(error, unreadable.line)
         raise unreadable from error
     finally:

@@ -113,6 +113,7 @@ class Answer:
     detail: str = ""
     broken: str = ""  # the file itself is at fault: it cannot be imported, or its reference raises
     broken_line: str = ""
+    at_import: bool = False  # it raised while it was imported: it may be asking for another vendor's device
     of_triton: bool = False  # it is broken by what this release of Triton does not have, which is a finding
     seconds: float = 0.0
     launches: int = 0

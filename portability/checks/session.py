@@ -79,10 +79,12 @@ class Checker:
         for target in targets:
             say(f"{shown}: {target.id}")
             answer = answers[_label(target)] = self._ask(path, target)
-            if answer.broken and not answer.of_triton and target.environment == DEFAULT_ENVIRONMENT:
+            known = answer.of_triton or answer.at_import
+            if answer.broken and not known and target.environment == DEFAULT_ENVIRONMENT:
                 return FileReport(shown, unreadable=_unreadable(answer))
-        if answers and all(a.broken and not a.of_triton for a in answers.values()):
-            return FileReport(shown, unreadable=_unreadable(next(iter(answers.values()))))
+        asked = [a for a in answers.values() if a.evidence is not Evidence.NONE]
+        if asked and all(a.broken and not a.of_triton for a in asked):
+            return FileReport(shown, unreadable=_unreadable(asked[0]))
         answers = {t: _not_imported(t, a) if a.broken else a for t, a in answers.items()}
         made = {t: a.made for t, a in answers.items() if a.made}
         interpreted = any(a.evidence is Evidence.INTERPRETED and a.launches for a in answers.values())

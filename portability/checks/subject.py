@@ -85,7 +85,7 @@ class Subject:
         finally:
             if self.data is not None:
                 self.loose.module.data = own  # type: ignore[attr-defined]
-        self._made = tensors_of(made)
+        self._made = tuple(t.clone() if self._is_held(t) else t for t in tensors_of(made))
         if self._sampled():
             self._fill_in(len(self._session.launches) - known)
         return self._made
@@ -123,6 +123,11 @@ class Subject:
     def nothing_to_compute(self) -> bool:
         """Whether every output is empty, so that launching nothing is right."""
         return bool(self._made) and not any(t.numel() for t in self._made)
+
+    def _is_held(self, tensor: torch.Tensor) -> bool:
+        """Whether an output is a tensor among the file's globals, which the next call puts back."""
+        own = (getattr(self.loose.module, n, None) for n in self.loose.held)
+        return any(isinstance(t, torch.Tensor) and t.data_ptr() == tensor.data_ptr() for t in own)
 
     # ---------------------------------------------------------------------------------------------- tolerance
 

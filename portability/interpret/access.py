@@ -116,7 +116,7 @@ class Access:
             filling = poison(dtype.name, kind, good.shape, self.poison)
             if other is not None:
                 filling = np.where(undefined, filling, other.data)
-        if sync is Sync.NONE:
+        if sync in (Sync.NONE, Sync.OWN):
             self.log.loaded(pointers.data, addresses, good)
         else:
             self.log.synchronized(sync)
@@ -141,7 +141,7 @@ class Access:
             self._leak(value, good)
         if self.observers:
             self._observe("atomic" if atomic else "store", addresses, good, data.dtype.itemsize, data)
-        if atomic:
+        if atomic and sync is not Sync.OWN:
             self.log.synchronized(sync)
             self.early.updating(pointers.data, addresses, good)
         else:
@@ -158,9 +158,8 @@ class Access:
         dtype = value.dtype.scalar
         data = np.ascontiguousarray(value.data)
         mask = np.broadcast_to(mask, data.shape)
-        self.log.synchronized(sync)
         addresses, good = self._check("atomic", pointers, mask, data.dtype.itemsize)
-        self.early.updating(pointers.data, addresses, good)
+        self._updating(pointers, addresses, good, data, sync)
         if self.observers:
             self._observe("atomic", addresses, good, data.dtype.itemsize, data)
         if value.attr:
@@ -179,9 +178,8 @@ class Access:
     def compare_and_swap(self, pointers: Handle, expected: Handle, value: Handle, sync: Sync) -> Handle:
         """Write `value` where memory holds `expected`, lane after lane; return what was there."""
         data, wanted = np.ascontiguousarray(value.data), expected.data
-        self.log.synchronized(sync)
         addresses, good = self._check("atomic", pointers, _everywhere(data.shape), data.dtype.itemsize)
-        self.early.updating(pointers.data, addresses, good)
+        self._updating(pointers, addresses, good, data, sync)
         if self.observers:
             self._observe("atomic", addresses, good, data.dtype.itemsize, data)
         flat = np.flatnonzero(good)
@@ -192,6 +190,14 @@ class Access:
         self.changes += bool(((found == given) & (news != given)).any())
         old.reshape(-1)[flat] = found
         return TensorHandle(old, value.dtype.scalar)
+
+    def _updating(self, pointers: Handle, addresses: Array, lanes: Array, data: Array, sync: Sync) -> None:
+        """Tell the logs of an atomic that is about to be done."""
+        if sync is Sync.OWN:
+            self.log.updated(pointers.data, addresses, lanes, data)
+        else:
+            self.log.synchronized(sync)
+            self.early.updating(pointers.data, addresses, lanes)
 
     def _check(self, kind: str, pointers: Handle, mask: Array, size: int) -> tuple[Array, Array]:
         return self.memory.check(kind, pointers.data, mask, size)

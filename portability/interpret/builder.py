@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import triton.language as tl
 
 from portability.interpret.access import Access
 from portability.interpret.conversion import Conversion
@@ -20,9 +21,9 @@ from portability.interpret.elementwise import numbers
 from portability.interpret.integers import Integers
 from portability.interpret.internals import InterpreterOptions, TensorDescHandle, TensorHandle, ir
 from portability.interpret.libdevice import compute
-from portability.interpret.products import Products
 from portability.interpret.races import Sync
 from portability.interpret.report import Report, Unsupported
+from portability.interpret.runtime import Runtime
 from portability.interpret.shapes import Shapes
 from portability.interpret.targets import Targets
 from portability.interpret.undefined import spread
@@ -56,11 +57,13 @@ class Options(InterpreterOptions):  # type: ignore[misc]
         raise Unsupported("the threads of a warp are a target's: the interpreter has none")
 
 
-class CheckedBuilder(Integers, Conversion, Products, Shapes, Variants):
+class CheckedBuilder(Integers, Conversion, Variants, Shapes):
     """Triton's interpreter builder with right narrow formats, checked accesses and computed library calls.
 
-    `grid_dim` and `grid_idx` are set by the session; `access` owns memory.
+    `grid_dim` and `grid_idx` are set by the session; `access` owns memory; `runtime`, set by the language, waits.
     """
+
+    runtime: Runtime
 
     def __init__(self, report: Report, access: Access, targets: Targets) -> None:
         super().__init__()
@@ -69,7 +72,7 @@ class CheckedBuilder(Integers, Conversion, Products, Shapes, Variants):
         self.report = report
         self.access = access
         self.targets = targets
-        self.changed = {}
+        self.changed, self.concerned = {}, set()
 
     def launched(self, options: Mapping[str, Any]) -> None:
         """Take the options of a launch: those that a kernel can see."""
@@ -97,16 +100,27 @@ class CheckedBuilder(Integers, Conversion, Products, Shapes, Variants):
             self.report.warn(
                 "bf16-atomic", "atomic on bfloat16: emulated or refused on targets without the instruction"
             )
-        return self.access.atomic(rmwOp.name, ptr, val, mask.data, SYNC[sem])
+        return self.access.atomic(rmwOp.name, ptr, val, mask.data, _sync(sem, scope))
 
     def create_atomic_cas(self, ptr: Handle, cmp: Handle, val: Handle, sem: Any, scope: Any) -> Handle:
-        return self.access.compare_and_swap(ptr, cmp, val, SYNC[sem])
+        return self.access.compare_and_swap(ptr, cmp, val, _sync(sem, scope))
 
     def create_atomic_load(self, ptr: Handle, mask: Handle, sem: Any, scope: Any) -> Handle:
-        return self.access.load(ptr, mask.data, None, SYNC[sem], atomic=True)
+        return self.access.load(ptr, mask.data, None, _sync(sem, scope), atomic=True)
 
     def create_atomic_store(self, ptr: Handle, val: Handle, mask: Handle, sem: Any, scope: Any) -> None:
-        self.access.store(ptr, val, mask.data, SYNC[sem], atomic=True)
+        self.access.store(ptr, val, mask.data, _sync(sem, scope), atomic=True)
+
+    def create_atomic_poll(self, ptr: Handle, expected: Handle, timeout_ns: Any, sem: Any, scope: Any) -> Handle:
+        """Wait until memory holds what is expected, or with a limit of time until no earlier program is left to run."""
+        limited = isinstance(timeout_ns, TensorHandle)  # else an empty value of Triton's IR
+        while True:
+            seen = self.access.load(ptr, None, None, _sync(sem, scope), atomic=True)
+            found = TensorHandle(seen.data == expected.data, tl.int1)
+            if found.data.all() or (limited and not self.runtime.earlier()):
+                return found
+            if not limited:
+                self.runtime.give_way("polls for a value that nothing stores while it waits: no other program runs")
 
     def create_descriptor_reduce(self, kind: Any, desc: Any, value: Handle, indices: list[Handle]) -> None:
         pointers, mask = desc.materialize_pointers(indices)
@@ -153,6 +167,11 @@ class CheckedBuilder(Integers, Conversion, Products, Shapes, Variants):
         """What the compiler may take for granted, without a check on any target."""
         if not np.all(condition.data):
             self.report.warn("false-assumption", "tl.assume of what is not so: compilers may make anything of it")
+
+
+def _sync(sem: Any, scope: Any) -> Sync:
+    """What an atomic orders. Its scope may be the running program (`cta`), the device, or the system."""
+    return Sync.OWN if scope == ir.MEM_SYNC_SCOPE.CTA else SYNC[sem]
 
 
 def _lanes(mask: Any) -> Any:

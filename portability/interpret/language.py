@@ -73,7 +73,7 @@ class Language:
     def __init__(self, builder: CheckedBuilder) -> None:
         self.builder = builder
         self.semantic = Semantic(builder)
-        self.runtime = Runtime(self.semantic, builder.report, builder.access)
+        self.runtime = builder.runtime = Runtime(self.semantic, builder.report, builder.access)
         self.hints = Hints(builder.warn)
         self.reducer = Scanner(builder, self.semantic, self.function)
         self._functions: dict[int, tuple[Any, Callable[..., Any]]] = {}  # by id: hashing would hash the source

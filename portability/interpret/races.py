@@ -28,6 +28,7 @@ class Sync(Enum):
     """What an access orders for the program that makes it."""
 
     NONE = "none"
+    OWN = "cta"  # an atomic whose scope is its program: to other programs, an access like any other
     RELAXED = "relaxed"  # an atomic that orders nothing but itself
     ACQUIRE = "acquire"  # later accesses see what was released before; a volatile load is taken for one
     RELEASE = "release"
@@ -73,6 +74,7 @@ class StoreLog:
         self._new: dict[int, list[int]] = {}  # by tag: stores that `_last` does not hold yet
         self._last: dict[int, NDArray[np.int32]] = {}  # by tag: the number, from 1, of each element's last store
         self._found: dict[tuple[Any, Any], Problem] = {}
+        self._own: set[tuple[str, int]] = set()  # places of atomics whose scope is one program
         self._room = MOST
 
     def stored(self, pointers: Array, addresses: Array, lanes: Array, values: Array) -> None:
@@ -106,6 +108,12 @@ class StoreLog:
         for store in np.unique(last[offset[offset < len(last)]]).tolist():
             if store:
                 self._judge_load(store - 1, region, offset, last)
+
+    def updated(self, pointers: Array, addresses: Array, lanes: Array, values: Array) -> None:
+        """Note an atomic of the running program whose scope is that program: others may come between."""
+        self._own.add(self._report.place())
+        self.loaded(pointers, addresses, lanes)
+        self.stored(pointers, addresses, lanes, values)
 
     def synchronized(self, sync: Sync) -> None:
         """Note that the running program used an atomic."""
@@ -168,9 +176,12 @@ class StoreLog:
         first = int(inside[last[inside] == store + 1][0])
         message = (
             f"{self._report.kernel}: program {reader} reads {region.element(region.low + first * region.itemsize)}, "
-            f"which program {writer} writes at {written(place)}: nothing orders them"
+            f"which program {writer} writes at {written(place)}: nothing orders them{self._scoped(key)}"
         )
         self._found[key] = Problem(Outcome.RACE, "race", message, written(key[0]))
+
+    def _scoped(self, places: tuple[Any, Any]) -> str:
+        return ' (an atomic with scope="cta" is one within its program alone)' if self._own.intersection(places) else ""
 
     def _judged(self, groups: list[tuple[int, list[int], list[int]]]) -> dict[tuple[Any, Any], Problem]:
         found: dict[tuple[Any, Any], Problem] = {}
@@ -186,7 +197,7 @@ class StoreLog:
             element = region.element(address) if region else f"address {address:#x}"
             message = (
                 f"{self._report.kernel}: programs {early[0]} and {late[0]} store different values to {element}: "
-                "the last one wins"
+                f"the last one wins{self._scoped(places)}"
             )
             found.setdefault(places, Problem(Outcome.RACE, "race", message, written(places[1])))
         return found

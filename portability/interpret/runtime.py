@@ -113,6 +113,12 @@ class Runtime:
         """Watch one `while` loop."""
         return Watch(self)
 
+    def give_way(self, what: str) -> None:
+        """Let an earlier program run: devices start them in order, so that waiting for one is allowed. Else give up."""
+        if not self.earlier():
+            report = self.report
+            raise SpinTimeout(f"{report.kernel}: program {report.program}: {what}", written(report.place()))
+
 
 def static_range(arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> builtins.range:
     """The unrolled loop: its values are constants."""
@@ -156,22 +162,15 @@ class Watch:
         self.turns += 1
         runtime = self.runtime
         if time.monotonic() > runtime.deadline:
-            self._wait(f"still in a loop after {runtime.seconds:g} s and {self.turns} turns of it")
+            runtime.give_way(f"still in a loop after {runtime.seconds:g} s and {self.turns} turns of it")
         state = sys._getframe(1).f_locals
         if self.changes == runtime.access.changes and _same(self.kept, state):
-            self._wait(
+            runtime.give_way(
                 "a loop that can never end: its variables and memory stay as they are, and no other program runs"
             )
         if self.turns & (self.turns - 1) == 0:
             self.kept = {name: _copy(value) for name, value in state.items()}
             self.changes = runtime.access.changes
-
-    def _wait(self, what: str) -> None:
-        """Let an earlier program run: devices start them in order, so that waiting for one is allowed. Else give up."""
-        if self.runtime.earlier():
-            return
-        report = self.runtime.report
-        raise SpinTimeout(f"{report.kernel}: program {report.program}: {what}", written(report.place()))
 
 
 def _copy(value: Any) -> Any:

@@ -21,10 +21,13 @@ from portability.interpret.report import Report, SpinTimeout, Unsupported, raise
 from portability.interpret.rewrite import definition_line
 from portability.interpret.targets import Targets
 from portability.interpret.trace import Trace
-from portability.interpret.variants import FLUSHED, FUSED, QUOTIENT, ROOT, WORDS
+from portability.interpret.variants import FLUSHED, FLUSHED_PRODUCT, FLUSHED_ROOT, FUSED, QUOTIENT, ROOT, WORDS
 from portability.model import Outcome, Target
 
-BITES = {FUSED: Targets.fusing, FLUSHED: Targets.of_nvidia, QUOTIENT: Targets.of_nvidia, ROOT: Targets.of_gpus}
+BITES = {
+    FUSED: Targets.fusing, FLUSHED: Targets.of_gpus, FLUSHED_ROOT: Targets.of_gpus, FLUSHED_PRODUCT: Targets.of_mi200,
+    QUOTIENT: Targets.of_nvidia, ROOT: Targets.of_gpus,
+}  # fmt: skip
 MESSAGE = 400  # characters of an error: the front end writes out whole tensors
 
 
@@ -48,7 +51,6 @@ class Interpretation(Session):
     """
 
     ordered = True
-    variants = tuple(BITES)
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
@@ -88,6 +90,11 @@ class Interpretation(Session):
     @passes_nan.setter
     def passes_nan(self, on: bool) -> None:
         self.builder.passes_nan = on
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """What `vary_arithmetic` may be asked for that could have changed something so far."""
+        return tuple(v for v in BITES if v in self.builder.concerned)
 
     def vary_arithmetic(self, variant: str) -> None:
         """Compute as targets may that do otherwise in one thing: see `portability.interpret.variants`."""

@@ -71,8 +71,15 @@ class Targets:
         return [c.target for c in compilers(self.here) if getattr(c.options, "enable_fp_fusion", False)]
 
     def of_nvidia(self) -> list[str]:
-        """Return NVIDIA's targets: their powers of 2 have no subnormal results, their quotients are approximate."""
+        """Return NVIDIA's targets, whose quotients are approximate."""
         return [c.target for c in compilers(self.here) if c.backend.target.backend == "cuda"]
+
+    def of_mi200(self) -> list[str]:
+        """Return the targets whose matrix units flush subnormal numbers of half precision.
+
+        PyTorch's notes on numerical accuracy say so of MI200, and that MI300 does not.
+        """
+        return [c.target for c in compilers(self.here) if c.backend.target.arch == "gfx90a"]
 
     def of_gpus(self) -> list[str]:
         """Return all targets that Triton's own compilers are for."""

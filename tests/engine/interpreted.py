@@ -515,3 +515,19 @@ def described_rows(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
     x = tl.make_tensor_descriptor(x_ptr, [BLOCK, columns], [columns, 1], [BLOCK, BLOCK])
     at = tl.arange(0, BLOCK)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
     tl.store(out_ptr + at, x.load([0, 0]))
+
+
+@triton.jit
+def reciprocal_root(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.rsqrt(tl.load(x_ptr + i)))
+
+
+@triton.jit
+def poll(flags_ptr, out_ptr, AHEAD: tl.constexpr):
+    """Each program waits for the one before it, or with AHEAD for one that comes after."""
+    program = tl.program_id(0)
+    if program + AHEAD > 0:
+        tl.atomic_poll(flags_ptr + program + AHEAD, 1)
+    tl.store(out_ptr + program, 1)
+    tl.atomic_xchg(flags_ptr + program + 1, 1)

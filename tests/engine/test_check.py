@@ -355,6 +355,18 @@ class Elsewhere(Checker):
         return replace(answer, of_triton=self.of_triton)
 
 
+LAUNCHING = """
+@triton.jit
+def copied(x_ptr, out_ptr):
+    tl.store(out_ptr + tl.arange(0, 16), tl.load(x_ptr + 1 + tl.arange(0, 16)))
+
+def run(dev):
+    out = torch.empty(16, device=dev)
+    copied[(1,)](torch.zeros(16, device=dev), out)
+    return out
+"""
+
+
 def test_what_one_environment_cannot_import_is_a_finding_there(tmp_path: Path) -> None:
     """The report of every other target stands; what the default environment cannot import is no file to check."""
     file = tmp_path / "a.py"
@@ -369,6 +381,27 @@ def test_what_one_environment_cannot_import_is_a_finding_there(tmp_path: Path) -
         assert checker.check(file).unreadable.endswith("ModuleNotFoundError: cuda (a.py:2)")
     finally:
         checker.close()
+
+
+def test_a_file_that_asks_for_a_device_when_imported_is_checked_and_told(tmp_path: Path) -> None:
+    """As Triton's tutorials do. Where there is no device that is a finding, and its kernels are judged all the same."""
+    first = {
+        "own": "DEVICE = triton.runtime.driver.active.get_active_torch_device()",
+        "torchs": "UNITS = torch.cuda.get_device_properties(0).multi_processor_count",
+        "broken": "1 / 0",
+    }
+    paths = [tmp_path / f"{name}.py" for name in first]
+    for path in paths:
+        path.write_text(f"import torch\nimport triton\nimport triton.language as tl\n{first[path.stem]}\n{LAUNCHING}")
+    request = Request(("interpreter", "cuda:90", "hip:gfx942"), rules=False)
+    own, torchs, broken = check_files(paths, request).files
+    assert "ZeroDivisionError" in broken.unreadable
+    for report in (own, torchs):
+        lost = [(f.code, f.targets) for f in report.faults if f.outcome is Outcome.LAUNCH_ERROR]
+        assert lost == [("not-imported", ("interpreter",))]
+        assert all(f.line.endswith(".py:4") for f in report.faults if f.code == "not-imported")
+    assert "out-of-bounds" in {f.code for f in own.faults}
+    assert {t.target for t in torchs.targets if t.launches} == {"cuda:90", "hip:gfx942"}
 
 
 def test_what_triton_lacks_everywhere_is_a_finding_everywhere(tmp_path: Path) -> None:

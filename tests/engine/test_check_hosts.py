@@ -90,3 +90,25 @@ def test_a_global_default_device_does_too() -> None:
 def test_what_was_made_before_is_unknown() -> None:
     before = torch.zeros(4)
     assert not told(lambda: before)
+
+
+def test_what_is_taken_to_the_device_is_a_copy_there() -> None:
+    """With its strides, and once: what is on the device already is taken as it is."""
+    own, strided = torch.zeros(4), torch.zeros(8)[::2]
+    with Hosts(Session()):
+        there = own.to(DEV)
+        there += 1
+        strided_there = strided.to(DEV)
+        assert there.to(DEV) is there
+        assert there[1:].to(DEV).data_ptr() == there[1:].data_ptr()
+        assert (there * 2).to(DEV).eq(2).all()
+    assert own.eq(0).all()
+    assert strided_there.data_ptr() != strided.data_ptr()
+    assert strided_there.stride() == (2,)
+
+
+def test_a_tensor_that_gathers_a_gradient_is_taken_as_it_is() -> None:
+    """Its gradient is asked for afterwards."""
+    weight = torch.zeros(4, requires_grad=True)
+    with Hosts(Session()):
+        assert weight.to(DEV) is weight

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import triton.language as tl
 
 from portability.backend import Problem
 from portability.interpret import Interpretation, KernelError, SpinTimeout, Unsupported, opened
@@ -244,12 +245,14 @@ def test_a_plain_load_may_come_before_the_atomics_of_others(kernel: Any, last: i
         (k.power, "flushed-exp2", -130.0, 2.0**-130),
         (k.quotient, "approximate-quotient", 49.0, 1.0),
         (k.root, "approximate-root", 49.0, 7.0),
+        (k.root, "flushed-root", 2.0**-130, 2.0**-65),
+        (k.reciprocal_root, "flushed-root", 2.0**-130, 2.0**65),
     ],
 )
 def test_arithmetic_of_other_targets_is_tried_and_its_line_kept(
     kernel: Any, variant: str, x: float, plain: float
 ) -> None:
-    """A product that is fused into a sum, a power that is flushed to 0, a quotient and a root off in the last place."""
+    """A product fused into a sum, a power and the operand of a root flushed to 0, others off in the last place."""
     made = {}
     for tried in ("", variant):
         out = torch.empty(16)
@@ -266,7 +269,28 @@ def test_arithmetic_of_other_targets_is_tried_and_its_line_kept(
     assert "cuda:90" in varied[2]
 
 
+def test_only_variants_that_could_change_something_are_offered() -> None:
+    """A run in each costs as much as the first one did."""
+    session = run(lambda: k.root[(1,)](torch.full((16,), 49.0), torch.empty(16), BLOCK=16))
+    assert session.variants == ("approximate-root",)
+    session = run(lambda: k.root[(1,)](torch.full((16,), 2.0**-130), torch.empty(16), BLOCK=16))
+    assert session.variants == ("flushed-root", "approximate-root")
+    session = run(lambda: k.copy_unmasked[(1,)](torch.ones(64), torch.zeros(64), BLOCK=64))
+    assert session.variants == ()
+
+
 # ----------------------------------------------------------------------------------------------------- progress
+
+
+@pytest.mark.skipif(not hasattr(tl, "atomic_poll"), reason="Triton 3.9 brought tl.atomic_poll")
+def test_a_poll_waits_for_earlier_programs_alone() -> None:
+    """Of which devices start in order; for a value that no earlier one stores, it would wait for ever."""
+    out = torch.zeros(4, dtype=torch.int32)
+    assert run(lambda: k.poll[(4,)](torch.zeros(5, dtype=torch.int32), out, AHEAD=0), order=1).problems == []
+    assert out.tolist() == [1, 1, 1, 1]
+    with pytest.raises(SpinTimeout, match="polls for a value that nothing stores") as caught:
+        run(lambda: k.poll[(4,)](torch.zeros(6, dtype=torch.int32), out, AHEAD=1))
+    assert caught.value.line.endswith(line_of(k.poll, "atomic_poll"))
 
 
 def test_a_barrier_of_all_programs_cannot_end_and_is_seen_at_once() -> None:

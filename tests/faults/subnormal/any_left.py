@@ -4,9 +4,9 @@ import torch
 import triton
 import triton.language as tl
 
-FINDS = {"flushed-exp2": ["cuda:75", "cuda:90"]}
+FINDS = {"flushed-exp2": ["cuda:75", "cuda:90", "hip:gfx942", "hip:gfx1100"]}
 PASSES = ["cuda:90", "hip:gfx942", "interpreter"]
-LACKS = {"flushed-exp2": ["interpreter", "hip:gfx942"]}
+LACKS = {"flushed-exp2": ["interpreter"]}
 
 
 @triton.jit

@@ -1,0 +1,57 @@
+"""Import a file for one target, also where it asks for the device while it is imported.
+
+A file is imported plainly first: what a library of its finds out at its own import stays in the process, for every
+target. Only a file that fails so is imported where a driver of the target is active, and torch answers for its device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from portability.backend import Backend, Limits
+from portability.checks.loose import Loose, UnreadableError, load
+from portability.checks.pretend import pretend
+from portability.model import Evidence, Target
+
+
+@contextlib.contextmanager
+def imported(path: Path, adapter: Backend, target: Target) -> Iterator[tuple[Loose, UnreadableError | None]]:
+    """Yield the imported file and, where only a device that is not here let it be imported, what it raised without.
+
+    Raises `UnreadableError`, with `at_import`, where it cannot be imported at all.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            found, refused = load(path), None
+        except UnreadableError as error:
+            refused = error
+            with contextlib.ExitStack() as there:
+                (stack if target.evidence is Evidence.INTERPRETED else there).enter_context(_device(adapter, target))
+                try:
+                    found = load(path)
+                except UnreadableError:
+                    raise error from None
+        yield found, refused
+
+
+@contextlib.contextmanager
+def _device(adapter: Backend, target: Target) -> Iterator[None]:
+    """Let Triton and torch answer for the target's device, or for a CPU where kernels are interpreted."""
+    gpu_target = getattr(adapter, "gpu_target", None)
+    if target.evidence is Evidence.INTERPRETED:
+        from triton.backends.compiler import GPUTarget
+
+        from portability.ghost import driven
+
+        with driven(GPUTarget("cpu", "cpu", 32), Limits(), kind="interpreter"):
+            yield
+    elif target.evidence is Evidence.COMPILED and gpu_target is not None:
+        from portability.ghost import driven
+
+        limits = adapter.limits_of(target.id)
+        with driven(gpu_target(target.id), limits, limits.units or 64), pretend(adapter, target.id):
+            yield
+    else:
+        yield
