@@ -42,6 +42,7 @@ MESSAGES: Sequence[tuple[re.Pattern[str], Outcome]] = [
     (re.compile(r"too much shared data|uses too much|out of resource", re.IGNORECASE), Outcome.OUT_OF_RESOURCES),
     (re.compile(r"exceeds? .*(LDS|local memory|shared memory)", re.IGNORECASE), Outcome.OUT_OF_RESOURCES),
     (re.compile(r"was specified but unrecognised|Triton Error \[(CUDA|HIP)\]"), Outcome.LAUNCH_ERROR),
+    (re.compile(r"failed to specialize argument"), Outcome.LAUNCH_ERROR),
     (re.compile(r"PassManager::run failed|failed to translate|LLVM ERROR|Cannot select"), Outcome.COMPILE_ERROR),
 ]  # fmt: skip
 # What the machine lacks is no fault of a kernel. A compiler's own message tells it where it is no exception.
@@ -66,7 +67,8 @@ def problem_of(error: Exception, session: Session | None, stage: str, root: Path
     outcome = outcome or next((OUTCOMES[c.__name__] for c in type(error).__mro__ if c.__name__ in OUTCOMES), None)
     if outcome is None:
         inside = stage in ("compile", "run", "repeat") and _raised_outside(error)
-        outcome = (Outcome.COMPILE_ERROR if launch else Outcome.LAUNCH_ERROR) if inside else Outcome.HARNESS_ERROR
+        compiling = launch is not None and _raised_in_triton(error)
+        outcome = (Outcome.COMPILE_ERROR if compiling else Outcome.LAUNCH_ERROR) if inside else Outcome.HARNESS_ERROR
     if outcome is Outcome.HARNESS_ERROR:
         message += "\n" + "".join(traceback.format_exception(error)[-3:])
     line = getattr(error, "line", "") or _line_of(error, launch, message, root)
@@ -85,6 +87,12 @@ def _raised_outside(error: BaseException) -> bool:
     engine = Path(__file__).resolve().parent
     last = Path(frames[-1].filename).resolve() if frames else engine
     return last.parent != engine
+
+
+def _raised_in_triton(error: BaseException) -> bool:
+    """Whether an exception came out of Triton, and not of what it calls of a file: a grid, a hook, a pruning."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and "triton" in Path(frames[-1].filename).parts
 
 
 # What a compiler writes on file descriptor 2 of what it does not take, where its exception says only that it failed.

@@ -102,7 +102,10 @@ def _products(ir: str, instruction: str, places: Places) -> tuple[Product, ...]:
     found = []
     for m in DOT.finditer(ir):
         precision = re.search(r"inputPrecision = (\w+)", m[1])
-        found.append(Product(m[3], m[7], precision[1] if precision else "ieee", False, instruction, places.of(m[8])))
+        summed = re.search(r"maxNumImpreciseAcc = (\d+)", m[1])
+        imprecise = summed is not None and int(summed[1]) >= int(m[2].split("x")[-2]) and m[3].startswith("f8")
+        asked = precision[1] if precision else "ieee"
+        found.append(Product(m[3], m[7], asked, False, instruction, places.of(m[8]), imprecise))
     for m in SCALED.finditer(ir):
         kinds = re.findall(r"\blhs = (\w+)", m[1])
         accumulator = re.findall(TENSOR, m[1])

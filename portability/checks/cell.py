@@ -24,11 +24,12 @@ from portability.checks import layouts
 from portability.checks.assembly import read
 from portability.checks.collect import Collector, definition
 from portability.checks.importing import imported
-from portability.checks.loose import Loose, UnreadableError
+from portability.checks.loose import Loose, UnreadableError, load
 from portability.checks.model import Answer, Fault, Made, Seen
 from portability.checks.pretend import pretend
 from portability.checks.subject import SAMPLE, SpecSubject, Subject, argument
 from portability.kernel import Blocks, KernelCase, relative
+from portability.memory import Memory, unchanged
 from portability.model import Cell, Evidence, Observation, Outcome, Target, from_json, to_json
 from portability.run import Options, run_cell
 
@@ -134,6 +135,9 @@ class _Check:
         observation, session = self._pass(lambda: Subject(self.loose, self._device))
         if session is not None and observation.evidence.executes:
             self._tuned(observation, session)
+            if observation.outcome in (*SILENT, Outcome.NONDETERMINISTIC) and self._keeps_state():
+                message = "the second of two equal calls gives another result: a workspace, lock or counter is kept"
+                self.found.replace_values("kept-state", message, session.launches[-1], Outcome.NONDETERMINISTIC)
             if observation.outcome is Outcome.PASS and observation.seconds < PATIENCE:
                 self._elsewhere()
                 self._otherwise(session)
@@ -175,6 +179,23 @@ class _Check:
             return subject.locate(session, output, element)
         return ""
 
+    def _keeps_state(self) -> bool:
+        """Whether `run`, called twice under the same conditions, returns something else the second time.
+
+        It begins with nothing kept: from a file that is imported anew.
+        """
+        with contextlib.suppress(Exception), self.adapter.open(self.target) as session:  # what raises is told already
+            subject = Subject(load(self.loose.path), self._device)
+            _limit(session)
+            subject.watch(session)
+            made: list[list[torch.Tensor]] = []
+            for _ in range(2):
+                session.vary(0, 0)
+                with Memory(0, 0):
+                    made.append([t.clone() for t in subject.operator()])
+            return not all(unchanged(a, b) for a, b in zip(*made, strict=True))
+        return False
+
     def _tuned(self, first: Observation, session: Session) -> None:
         """Run each configuration by itself on fresh outputs; `first` ran them all in turn, as tuning does."""
         if not any(launch.config for launch in session.launches):
@@ -185,7 +206,8 @@ class _Check:
                 "right with each configuration on fresh outputs, not where tuning runs them one after another: "
                 f"reset_to_zero or restore_value is missing ({first.detail.splitlines()[0]})"
             )
-            self.found.replace_values("autotune-side-effect", message, session)
+            tuned = next(launch for launch in session.launches if launch.config)
+            self.found.replace_values("autotune-side-effect", message, tuned)
 
     def _each(self, name: str, tuner: Any) -> list[Observation]:
         """Return what failed."""

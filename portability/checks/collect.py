@@ -32,6 +32,7 @@ CODES: Sequence[tuple[str, str]] = [
     (r"[Ii]nline assembly|register for constraint|assembler rejected", "inline-assembly"),
 ]
 LIBRARY_FUNCTION = re.compile(r"CUDA __nv_(\w+) device function")  # that another vendor's library has not
+ADDRESS = re.compile(r" object at 0x[0-9a-f]+")  # of a Python object: another in every process
 SEEN = {
     Evidence.RAN: Seen.RAN, Evidence.EMULATED: Seen.EMULATED, Evidence.INTERPRETED: Seen.INTERPRETED,
     Evidence.COMPILED: Seen.COMPILED, Evidence.LOWERED: Seen.LOWERED,
@@ -79,11 +80,10 @@ class Collector:
             if w.code != "sampled-grid" and not known:
                 self.faults.append(fault)
 
-    def replace_values(self, code: str, message: str, session: Session) -> None:
-        """Put one fault in the place of those of values, at the definition of the tuned kernel that was launched."""
+    def replace_values(self, code: str, message: str, launch: Launch, outcome: Outcome = Outcome.WRONG) -> None:
+        """Put one fault in the place of those of values, at the definition of the kernel that was launched."""
         self.faults = [f for f in self.faults if f.outcome not in VALUES]
-        launch = next(x for x in session.launches if x.config)
-        self._add(code, message, f"{launch.file}:{definition(launch)}", Outcome.WRONG)
+        self._add(code, message, f"{launch.file}:{definition(launch)}", outcome)
 
     def knows(self, problem: Problem) -> bool:
         """Return whether a fault says the same."""
@@ -93,7 +93,8 @@ class Collector:
     def _add(self, code: str, message: str, line: str, outcome: Outcome) -> None:
         everywhere = self.target.evidence is Evidence.INTERPRETED and outcome not in ITS_OWN
         seen, line = SEEN[self.target.evidence], self._short(line)
-        fault = Fault(code, without_paths(message, self.root), seen, line, (self.target.id,), outcome, everywhere)
+        message = ADDRESS.sub("", without_paths(message, self.root))
+        fault = Fault(code, message, seen, line, (self.target.id,), outcome, everywhere)
         if not any((f.code, f.line, f.outcome) == (code, line, outcome) for f in self.faults):
             self.faults.append(fault)
 

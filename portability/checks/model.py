@@ -63,6 +63,7 @@ class Product:
     scaled: bool  # tt.dot_scaled
     instruction: str  # "wgmma tf32", "v_mfma_f32_32x32x8_f16", "scalar"
     line: str = ""
+    imprecise: bool = False  # float8, and the whole depth of a block is summed before anything is added in float32
 
 
 @dataclass(frozen=True)

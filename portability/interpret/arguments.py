@@ -52,6 +52,8 @@ class Arguments:
             raise TypeError(
                 f"{name}: {type(value).__name__} has an address and is no torch tensor, so that it cannot be checked"
             )
+        if isinstance(value, (list, dict, set, np.ndarray)):
+            raise TypeError(f"{name}: Triton takes no {type(value).__name__}; tensors, numbers and tuples of them")
         return _constant(value)  # None, a type, a function
 
     def _number(self, value: float, annotated: str) -> Any:

@@ -18,7 +18,7 @@ from portability.interpret.undefined import spread
 Handle = Any  # a TensorHandle
 Array = NDArray[Any]
 
-OFFSETS = ("int32", "int64")  # types that addresses are computed in
+SIGNED = ("int8", "int16", "int32", "int64")  # unsigned ones wrap round where that is meant
 
 
 class Integers(Elementwise):
@@ -26,7 +26,7 @@ class Integers(Elementwise):
 
     def _wrapping(self, lhs: Handle, rhs: Handle, op: np.ufunc, check: Callable[..., checks.Lanes]) -> Handle:
         out = self.binary_op(lhs, rhs, op)
-        if out.dtype.name in OFFSETS:
+        if out.dtype.name in SIGNED:
             lanes = check(lhs.data, rhs.data, out.data)
             if lanes is not None:
                 message = f"{out.dtype.name} {op.__name__} wraps round, at {_example(lanes, lhs, rhs)}"

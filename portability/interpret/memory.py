@@ -8,6 +8,7 @@ whatever happens to lie at the place it reached.
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -36,11 +37,22 @@ class Region:
     itemsize: int
     strides: tuple[int, ...] = ()  # elements
     tag: int = 0
+    shape: tuple[int, ...] = ()
 
     @property
     def base(self) -> np.uint64:
         """The tagged address of the first byte."""
         return np.uint64(self.tag << SHIFT | self.low)
+
+    @property
+    def gapped(self) -> bool:
+        """Whether memory between the view's elements is none of it, as in the columns of a wider matrix."""
+        return self.itemsize * math.prod(n for n, s in zip(self.shape, self.strides, strict=True) if s) < self.extent
+
+    @property
+    def extent(self) -> int:
+        """The bytes from the first element's to the last one's."""
+        return self.high - self.low
 
     def element(self, address: int) -> str:
         """Return "element [3, 0] of X" for a plain address in it: the index along the tensor's dimensions."""
@@ -77,6 +89,7 @@ class Stray:
             for far, where in ((self.before, "before its start"), (self.past, "past its end"))
             if far
         ]
+        way = way or ["in the gaps between its elements"]
         inside = ", inside its storage" if self.code == "out-of-view" else ""
         return (
             f"{lanes} outside {self.region.name} ({self.region.tensor}{inside}), {' and '.join(way)}"
@@ -98,6 +111,7 @@ class Memory:
         self._known: dict[tuple[Any, ...], Region] = {}
         self._keys: dict[int, tuple[Any, ...]] = {}  # of `_known`, by tag
         self._next = 0
+        self._elements: dict[int, Lanes] = {}  # by tag of a region with gaps: of its extent, which are the view's
 
     def pointer(self, name: str, tensor: torch.Tensor) -> np.uint64:
         """Return the tagged address of the first element of `tensor`, the kernel's argument `name`."""
@@ -108,7 +122,9 @@ class Memory:
             self._next = self._next % TAGS + 1
             self._known.pop(self._keys.get(self._next, ()), None)
             self._keys[self._next] = key
-            region = Region(name, kind, low, high, storage, tensor.element_size(), tensor.stride(), self._next)
+            self._elements.pop(self._next, None)
+            size, shape = tensor.element_size(), tuple(tensor.shape)
+            region = Region(name, kind, low, high, storage, size, tensor.stride(), self._next, shape)
             self._known[key] = self._regions[region.tag] = region
         return self._known[key].base
 
@@ -123,12 +139,13 @@ class Memory:
     def check(self, kind: str, pointers: Addresses, mask: Lanes, size: int) -> tuple[Addresses, Lanes]:
         """Return plain addresses of `pointers`, and `mask` without the lanes whose `size` bytes lie outside.
 
-        Lanes that are masked off may point anywhere.
+        Lanes that are masked off may point anywhere. What is loaded from the gaps of a view does no harm by itself, and
+        is let through; what is stored there is lost to another.
         """
         region = self.region(pointers)
-        if region is not None and region.high - region.low >= size:
+        if region is not None and region.extent >= size and (kind == "load" or not region.gapped):
             offset = pointers - region.base  # wraps below the start, and is then too large as well
-            inside = offset <= np.uint64(region.high - region.low - size)
+            inside = offset <= np.uint64(region.extent - size)
             if inside.all() or not (mask & ~inside).any():
                 address = offset + np.uint64(region.low)
                 if size > region.itemsize and (mask & (address % np.uint64(size) != 0)).any():
@@ -152,8 +169,27 @@ class Memory:
             within = lanes & (address >= region.low) & (address + np.uint64(size) <= region.high)
             if (lanes & ~within).any():
                 self._report(kind, _stray(region, address, lanes & ~within, lanes, size))
+            if kind != "load" and region.gapped:
+                own = within & self._of_view(region, address, size)
+                if (within & ~own).any():
+                    self._report(kind, _stray(region, address, within & ~own, lanes, size))
+                within = own
             good |= within
         return address, good
+
+    def _of_view(self, region: Region, address: Addresses, size: int) -> Lanes:
+        """Return which accesses of `size` bytes begin and end in elements of a view with gaps."""
+        if region.tag not in self._elements:
+            elements = np.zeros(region.extent // region.itemsize, dtype=bool)
+            strides = [s * elements.itemsize for s in region.strides]
+            np.lib.stride_tricks.as_strided(elements, region.shape, strides)[...] = True
+            self._elements[region.tag] = elements
+        elements = self._elements[region.tag]
+        ends = (
+            (address + np.uint64(far) - np.uint64(region.low)) // np.uint64(region.itemsize) for far in (0, size - 1)
+        )
+        first, last = (elements[np.minimum(end, np.uint64(len(elements) - 1))] for end in ends)
+        return np.asarray(first & last)
 
     def _untagged(self, kind: str, address: Addresses, lanes: Lanes, size: int) -> Lanes:
         """Return which of `lanes` lie in a live tensor: addresses from a table of `data_ptr()`s have no tag."""

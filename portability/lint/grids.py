@@ -96,7 +96,8 @@ def unread_grid_axis(source: Source) -> Iterator[Hit]:
     """The grid has an axis whose index the kernel never asks for.
 
     All programs along it do the same work on the same addresses: heads or batches that share one output, where the
-    order of programs decides. Kernels that call helpers which are not in the file are not reported.
+    order of programs decides. Kernels that call helpers which are not in the file, or may take their place from what an
+    atomic returns, are not reported.
     """
     for launch in source.launches.all:
         axes = _axes_read(source, launch.kernel) if launch.kernel is not None else None
@@ -110,9 +111,13 @@ def _axes_read(source: Source, kernel: Kernel) -> set[int] | None:
     """Return the axes whose index a kernel or a helper of this file asks for; None where that cannot be told."""
     axes: set[int] = set()
     for function in source.reachable(kernel):
-        for node in source.nodes_of(function):
+        nodes = list(source.nodes_of(function))
+        alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # calls whose result nobody takes
+        for node in nodes:
             if not isinstance(node, ast.Call):
                 continue
+            if (source.names.language(node.func) or "").startswith("atomic_") and id(node) not in alone:
+                return None
             if source.names.language(node.func) == "program_id":
                 axis = source.constants.literal(node.args[0] if node.args else keyword(node, "axis"))
                 if not isinstance(axis, int):
