@@ -22,7 +22,7 @@ ATOMIC = re.compile(
 )
 LOAD = re.compile(rf"\btt\.(?:load|descriptor_load) .* {TENSOR}(.*)$", re.MULTILINE)
 REDUCE = re.compile(rf'"tt\.reduce"(.*?)^\s*\}}\) : \({TENSOR}\)([^\n]*)$', re.DOTALL | re.MULTILINE)
-REORDERS = re.compile(r"\btt\.cat\b.*$|\btt\.reshape\b.*\ballow_reorder\b.*$", re.MULTILINE)
+REORDERS = re.compile(r"(%\w+) = (?:tt\.cat\b|tt\.reshape\b.*\ballow_reorder\b).*$", re.MULTILINE)
 LOOP_OF = re.compile(r"\bscf\.for .*?iter_args\((.*?)\) ->")
 ADDED = re.compile(r"\barith\.addf (%\w+), (%\w+)(?: fastmath<\w+>)? : tensor<(?:\d+x)*(b?f16)>(.*)$", re.MULTILINE)
 PLACE = re.compile(
@@ -62,7 +62,7 @@ def read(launch: Launch, patterns: Mapping[str, str], relative: Callable[[str], 
         tile=tile,
         tile_line=tile_line,
         line=f"{relative(launch.file)}:{launch.line}",
-        reorders=tuple(dict.fromkeys(places.of(m.group(0)) for m in REORDERS.finditer(ir))),
+        reorders=_reorders(ir, places),
         assembled=bool(assembly),
         found=dict(found),
         found_ir=tuple(found_ir),
@@ -131,6 +131,17 @@ def _half_sums(ir: str, places: Places) -> tuple[HalfSum, ...]:
     found = [HalfSum(m[3], places.of(m[4])) for m in REDUCE.finditer(ir) if m[3] in HALF and "arith.addf" in m[1]]
     carried = {name for m in LOOP_OF.finditer(ir) for name in re.findall(r"(%\w+) =", m[1])}
     found += [HalfSum(m[3], places.of(m[4])) for m in ADDED.finditer(ir) if carried & {m[1], m[2]}]
+    return tuple(dict.fromkeys(found))
+
+
+def _reorders(ir: str, places: Places) -> tuple[str, ...]:
+    """Lines where elements come in an order of the target's own, unless they are flattened only to be reduced."""
+    found = []
+    for m in REORDERS.finditer(ir):
+        uses = re.findall(rf"^.*(?<!\w){m[1]}\b(?! =).*$", ir[m.end() :], re.MULTILINE)
+        flat = re.search(r"-> tensor<\d+x[^\dx]", m[0])
+        if not flat or not uses or any('"tt.reduce"(' not in use for use in uses):
+            found.append(places.of(m.group(0)))
     return tuple(dict.fromkeys(found))
 
 
