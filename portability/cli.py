@@ -23,7 +23,7 @@ COMMANDS: Mapping[str, str] = {  # name -> what it does; its module is portabili
     "tune": "search the block sizes of a kernel for a target",
     "bench": "time a kernel over sizes on a device, against torch",
     "lint": "report what in Triton kernels is not portable, from their source",
-    "check": "run and compile one file of kernels everywhere, and report what is wrong with it",
+    "check": "run and compile a file of kernels, or recorded launches, everywhere, and report what is wrong",
     "record": "record the Triton launches of a program or test suite, unchanged",
     "ir": "show what compilers make of a kernel, stage by stage, for one target or two beside each other",
     "update": "record what the API probes come to, as the baseline that runs are compared with",
@@ -67,9 +67,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError):  # a pager or head that has seen enough
             sys.stderr.close()
             return 0
-        print(f"portability {command}: {error}", file=sys.stderr)
+        print(f"portability {command}: {_said(error)}", file=sys.stderr)
         return 2
     return code
+
+
+def _said(error: Exception) -> str:
+    """Return what went wrong; an error of the system's names its file first."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,13 @@ class MatrixError(ValueError):
 
 
 def nearest(value: str, choices: Iterable[str]) -> str:
-    """Return a clause with the names of `choices` that `value` may have meant, or with all of them if there are few."""
+    """Return a clause with the names of `choices` that `value` may have meant, or with all of them if there are few.
+
+    Close to it is what is written nearly like it, else what holds it.
+    """
     known = sorted({str(c) for c in choices})
     near = difflib.get_close_matches(value, known, n=3, cutoff=0.6)
+    near = near or sorted((n for n in known if value and value in n), key=lambda n: n.index(value))[:3]
     if near:
         return f"nearest {'is' if len(near) == 1 else 'are'} {', '.join(near)}"
     more = f" and {len(known) - 12} more" if len(known) > 12 else ""

@@ -47,10 +47,15 @@ def crossing(kernel: str, targets: Sequence[str], root: Path) -> Crossing:
     """Return what a kernel uses and where that works.
 
     kernel  the name of a bundled case, "file.py" or "file.py:function"; `root` is where a file is looked for
-    Raises `LookupError` with the choices for a name that is nothing.
+    Raises `LookupError` with the choices for a name that is nothing, `ValueError` for a file that is no Python.
     """
     file, function = _source(kernel, root)
-    found: Uses = uses(file.read_text(encoding="utf-8"), function, _modules(file))
+    try:
+        found: Uses = uses(file.read_text(encoding="utf-8"), function, _modules(file))
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise ValueError(f"{kernel}: cannot be read as Python: {error}") from None
+    if not found.names and not found.operators:
+        raise LookupError(f"{kernel}: no kernel of Triton's in it")
     used = (*found.names, *(f"tensor.__{o}__" if not o.startswith("tensor.") else o for o in found.operators))
     known = known_names()
     names = tuple(n for n in used if n in known)
@@ -123,7 +128,7 @@ def _cases(tree: ast.Module) -> Iterator[str]:
 
 def _modules(file: Path) -> Mapping[str, str]:
     """Return the text of the modules beside a file, under the names by which kernels import them."""
-    beside = {f.stem: f.read_text(encoding="utf-8") for f in file.parent.glob("*.py") if f != file}
+    beside = {f.stem: f.read_text("utf-8", errors="replace") for f in file.parent.glob("*.py") if f != file}
     package = "portability.kernels."
     return {**beside, **{package + stem: text for stem, text in beside.items()}}
 

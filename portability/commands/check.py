@@ -71,6 +71,11 @@ def add_recorded_arguments(group: argparse._ActionsContainer) -> None:
 def main(args: argparse.Namespace) -> int:
     """Check, print, and return the report's exit code."""
     for file in args.files:
+        if file.is_dir():
+            raise ValueError(
+                f"{file}: a folder; a file is checked ({', '.join(READ)}); `portability lint` reads a folder, and "
+                "`portability scan` runs a package"
+            )
         if not file.name.endswith(READ):
             raise ValueError(
                 f"{file}: cannot check a {file.suffix or 'file without a suffix'}; {', '.join(READ)} can be"

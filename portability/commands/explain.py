@@ -14,7 +14,9 @@ from portability.tomltable import nearest
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("cell", help="its id, as pytest shows it: matmul-float16-257x129x65-hip:gfx942")
-    parser.add_argument("file", nargs="*", type=Path, help="results files (default: the newest in .portability/)")
+    parser.add_argument(
+        "file", nargs="*", type=Path, default=[], help="results files (default: the newest in .portability/)"
+    )
 
 
 def main(args: argparse.Namespace) -> int:

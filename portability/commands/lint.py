@@ -39,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
     sys.stdout.write(render(report, args.format))
     for file in report.unreadable:
         print(f"portability lint: {file.path}: {file.reason}", file=sys.stderr)
-    if args.format == "text":
+    if args.format == "text" and (report.files or not report.unreadable):
         found = f"{len(report.findings)} findings" if report.findings else "nothing found"
         print(f"{found} in {report.files} files with {report.kernels} kernels", file=sys.stderr)
     return report.exit_code

@@ -65,6 +65,7 @@ def main(args: argparse.Namespace) -> int:
     from portability.mutation.journal import Journal, entry_of
     from portability.mutation.trial import State
     from portability.plugin import find_matrix
+    from portability.tomltable import nearest
 
     if args.update and (args.kind or args.kernels):
         raise ValueError(f"--update {args.update[0]} writes the score of all mutants: leave out KERNEL and --kind")
@@ -79,7 +80,11 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(
             f"no kernel case is named {' or '.join(args.kernels)}; there are {', '.join(c.name for c in cases)}"
         )
-    tasks = [t for t in _tasks(cases, modules, asked) if _named(args.kind, t.mutant.kind)]
+    every = list(_tasks(cases, modules, asked))
+    kinds = {t.mutant.kind for t in every}
+    if wrong := [k for k in args.kind if not any(_named([k], kind) for kind in kinds)]:
+        raise ValueError(f"--kind: no mistake {wrong[0]!r} in what is asked for; {nearest(wrong[0], kinds)}")
+    tasks = [t for t in every if _named(args.kind, t.mutant.kind)]
     if args.list:
         print("\n".join(t.mutant.name for t in tasks))
         return 0

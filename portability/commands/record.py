@@ -42,12 +42,14 @@ def main(args: argparse.Namespace) -> int:
 def record(program: Sequence[str], path: Path, target: str = "", quiet: bool = False) -> int:
     """Run `program`, record into `path`, and return its exit code; `quiet` sends what it prints to standard error.
 
-    Raises `ValueError` where there is nothing to run, `RuntimeError` where nothing was recorded.
+    Raises `ValueError` where there is nothing to run or no such target, `OSError` where nothing can be written,
+    `RuntimeError` where nothing was recorded.
     """
-    from portability.record.session import clear, join
+    from portability.record.session import clear, join, known_target
 
-    clear(path)
     command = command_of(program, path, target)
+    known_target(target)
+    clear(path)
     paths = [str(PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH", "")])]
     out = sys.stderr if quiet else None
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
@@ -87,6 +89,10 @@ def command_of(program: Sequence[str], path: Path, target: str) -> list[str]:
         own = ["-p", "portability.record.plugin", "--portability-record", str(path)]
         own += ["--portability-record-target", target] if target else []
         return [python, "-m", "pytest", *own, *words[1:]]
-    if not words[0].startswith("-") and not Path(words[0]).is_file():
-        raise ValueError(f"{words[0]}: no such Python file; PROGRAM is pytest …, FILE.py …, -m MODULE … or -c CODE")
+    if words[0] in ("-m", "-c"):
+        if len(words) == 1:
+            raise ValueError(f"{words[0]}: {'a module' if words[0] == '-m' else 'code'} is needed after it")
+    elif not Path(words[0]).is_file():
+        what = "no option that is known" if words[0].startswith("-") else "no such Python file"
+        raise ValueError(f"{words[0]}: {what}; PROGRAM is pytest …, FILE.py …, -m MODULE … or -c CODE")
     return [python, "-m", "portability.record.program", str(path), target, "--", *words]

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from portability.commands.check import COMPILE_LIMIT, add_recorded_arguments, check_recorded
 from portability.commands.record import record
+from portability.tomltable import nearest
 
 TESTS = ("tests", "test")
 PREFERRED = ("cuda:90", "hip:gfx942")  # of the targets of one compiler, what a program is told of
@@ -54,11 +55,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Record, check, print; return the exit code."""
+    from portability.record.session import known_target
+
     name = Path(args.package).resolve().name if _is_folder(args.package) else args.package
     program = program_of(args.package, args.driver, args.rest)
+    if args.matrix is None:  # else it may have adapters of its own, which are asked when it is checked
+        known_patterns(args.target)
+    targets = args.record_target or targets_to_record(args.target)
+    for target in targets:
+        known_target(target)
     folder = (args.output or Path(".portability") / f"scan-{name}").absolute()
     files = []
-    for target in args.record_target or targets_to_record(args.target):
+    for target in targets:
         file = folder / f"{name}-{(target or 'device').replace(':', '-')}.json"
         code = record(program, file, target, quiet=args.json)
         if code:
@@ -83,6 +91,16 @@ def program_of(package: str, driver: Path | None, rest: Sequence[str]) -> list[s
         f"{package}: no {' or '.join(TESTS)} in or beside {where.name}; "
         "--driver FILE names a file that calls its operators, and -- TESTS its test suite"
     )
+
+
+def known_patterns(patterns: Sequence[str]) -> None:
+    """Raise `ValueError`, with the choices, for a pattern that no adapter has a target for."""
+    from portability.backend import discover
+
+    known = [t for a in discover().values() for t in a.targets]
+    for pattern in patterns:
+        if not any(fnmatchcase(t, pattern) for t in known):
+            raise ValueError(f"--target: {pattern!r} is nothing here; {nearest(pattern, known)}")
 
 
 def targets_to_record(patterns: Sequence[str]) -> list[str]:

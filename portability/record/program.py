@@ -9,20 +9,34 @@ import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
 
 from portability.record.session import Session, part_of
 
+STARTED_BY = (__file__, runpy.__file__, "<frozen runpy>")
+
 
 def main(argv: Sequence[str]) -> int:
-    """Run the program as `__main__`; return its exit code. What it raises is its own."""
+    """Run the program as `__main__`; return its exit code. What it raises is told as Python tells it."""
     file, target, _, *program = argv
     session = Session(target, tuple(program), part_of(Path(file)))
     session.start()
     try:
         return _run(program)
+    except Exception as error:
+        error.__traceback__ = _its_own(error.__traceback__)
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
     finally:
         session.stop()
         session.write()
+
+
+def _its_own(traceback: TracebackType | None) -> TracebackType | None:
+    """Leave out how the program was started."""
+    while traceback is not None and traceback.tb_frame.f_code.co_filename in STARTED_BY:
+        traceback = traceback.tb_next
+    return traceback
 
 
 def _run(program: Sequence[str]) -> int:

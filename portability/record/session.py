@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from portability.record.model import Recording, merge, read, write
+from portability.record.model import Recording, RecordingError, merge, read, write
 from portability.record.nowhere import adapter_of, into_nothing
 from portability.record.recorder import Recorder
 
@@ -30,6 +30,15 @@ def device_target() -> str:
     return ""
 
 
+def known_target(target: str) -> None:
+    """Raise `ValueError`, naming the choices, for what launches cannot be recorded for."""
+    if target == REAL:
+        if not device_target():
+            raise ValueError(f"target {REAL!r}: there is no device here that torch is built for")
+    elif target:
+        adapter_of(target)
+
+
 class Session:
     """A recorder, and where it launches. `target` is empty for the device that is here, or the default one.
 
@@ -37,9 +46,8 @@ class Session:
     """
 
     def __init__(self, target: str = "", program: tuple[str, ...] = (), part: Path | None = None) -> None:
+        known_target(target)
         here = device_target() if target in ("", REAL) else ""
-        if target == REAL and not here:
-            raise ValueError(f"target {REAL!r}: there is no device here that torch is built for")
         self.target = here or target or DEFAULT
         self.ran = bool(here)
         self.part = part
@@ -48,9 +56,8 @@ class Session:
         self._exit = contextlib.ExitStack()
 
     def start(self) -> None:
-        """Begin to record. Raises `ValueError` for a target that is nothing."""
+        """Begin to record."""
         if not self.ran:
-            adapter_of(self.target)
             self._exit.enter_context(into_nothing(self.target))
         self.recorder.start()
 
@@ -69,7 +76,8 @@ class Session:
     def _keep(self) -> None:
         """Write now and then, as launches come that are new."""
         if time.monotonic() >= self._next:
-            self.write()
+            with contextlib.suppress(RecordingError):  # said in the end, and not within the program
+                self.write()
 
 
 def part_of(path: Path, name: str = "") -> Path:
@@ -93,5 +101,8 @@ def clear(path: Path) -> None:
     """Remove what an earlier recording into `path` left behind. Raises `OSError` where that is not allowed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
+    tried = part_of(path)
+    tried.touch()
+    tried.unlink()
     for part in path.parent.glob(f"{path.name}.*.part"):
         part.unlink()
