@@ -157,6 +157,8 @@ def _up(value: int, granule: int) -> int:
 DOT = re.compile(r"\btt\.dot(_scaled)?\b")
 NVIDIA = re.compile(r"\b(wgmma)\.mma_async\.(\S+)|\b(mma\.sync)\.(\S+)|\b(tcgen05\.mma)\.(\S+)|\b(dp[24]a)\.(\S+)")
 AMD = re.compile(r"\bv_(?:mfma|smfmac|wmma|swmmac)_\w+|\bv_dot\d\w+")
+# A text in which no word of a pattern stands is not searched for it: each pattern has its words.
+NVIDIA_UNITS = ("mma", "dp2a", "dp4a")
 AMD_UNITS = ("v_mfma", "v_smfmac", "v_wmma", "v_swmmac", "v_dot")
 OPERAND = re.compile(r"^(?:s|u|b|f|bf|tf|u?e\dm)\d+$")  # f16, bf16, tf32, e4m3, s8, f64
 
@@ -169,7 +171,7 @@ def matrix_instruction(asm: Mapping[str, str | bytes]) -> str:
     own name for a kind); AMD's is the whole name, as in "v_mfma_f32_32x32x8_f16". A float8 product whose instruction
     takes f16 is emulated. Several are joined by " + ", the most frequent first.
     """
-    ptx, amdgcn = _text(asm, "ptx", "mma", "dp2a", "dp4a"), _text(asm, "amdgcn", *AMD_UNITS)
+    ptx, amdgcn = _text(asm, "ptx", *NVIDIA_UNITS), _text(asm, "amdgcn", *AMD_UNITS)
     found = Counter(_nvidia_name(m) for m in NVIDIA.finditer(ptx)) + Counter(AMD.findall(amdgcn))
     if found:
         return " + ".join(name for name, _ in found.most_common())
@@ -186,14 +188,15 @@ PTX_SPECIAL = re.compile(
 AMD_SPECIAL = re.compile(
     r"\b(?:global|flat|buffer)_atomic_\w+|\bv_cvt_\w*(?:fp8|bf8|fp4)\w*|\btensor_(?:load_to_lds|store_from_lds)\b"
 )
+PTX_MARKS = ("atom", "red.", "e4m3", "e5m2", "e2m1", "bulk.tensor")
+AMD_MARKS = ("_atomic_", "fp8", "bf8", "fp4", "tensor_")
 
 
 def special_instructions(asm: Mapping[str, str | bytes]) -> tuple[str, ...]:
     """Return the instructions by which a kernel's assembly does what others do in several steps, sorted: atomics
     ("atom.cas.b32", "global_atomic_add_f32"), conversions of float8 and copies of whole tensors.
     """
-    ptx = _text(asm, "ptx", "atom", "red.", "e4m3", "e5m2", "e2m1", "bulk.tensor")
-    amdgcn = _text(asm, "amdgcn", "_atomic_", "fp8", "bf8", "fp4", "tensor_")
+    ptx, amdgcn = _text(asm, "ptx", *PTX_MARKS), _text(asm, "amdgcn", *AMD_MARKS)
     found = {PTX_WORDS.sub("", m) for m in PTX_SPECIAL.findall(ptx)}
     return tuple(sorted(found | set(AMD_SPECIAL.findall(amdgcn))))
 

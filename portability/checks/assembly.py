@@ -56,7 +56,7 @@ def read(launch: Launch, patterns: Mapping[str, str], relative: Callable[[str], 
     return Made(
         kernel=launch.kernel,
         constants=tuple(f"{k}={v}" for k, v in sorted(launch.constants.items())),
-        products=_products(ir, matrix_instruction(asm), places),
+        products=_products(ir, matrix_instruction(asm) if assembly else "", places),
         atomics=_atomics(ir, assembly, places),
         half_sums=_half_sums(ir, places),
         tile=tile,

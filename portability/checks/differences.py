@@ -88,12 +88,12 @@ def _imprecise_products(made: Everything) -> Iterator[Fault]:
 
 
 def _products(made: Everything, wanted: Callable[[Product], bool] = bool) -> dict[str, dict[str, Product]]:
-    """Return the products by line and target that `wanted` takes."""
+    """Return the products by line and target that `wanted` takes, of targets where it is known how they are done."""
     found: dict[str, dict[str, Product]] = {}
     for target, kernels in made.items():
         for kernel in kernels:
             for product in kernel.products:
-                if wanted(product):
+                if product.instruction and wanted(product):
                     found.setdefault(product.line or kernel.line, {})[target] = product
     return found
 

@@ -61,7 +61,7 @@ class Product:
     accumulator: str  # element type of the result: "f32", "f16"
     precision: str  # "tf32", "ieee", …: what the kernel asks for
     scaled: bool  # tt.dot_scaled
-    instruction: str  # "wgmma tf32", "v_mfma_f32_32x32x8_f16", "scalar"
+    instruction: str  # "wgmma tf32", "v_mfma_f32_32x32x8_f16", "scalar"; "" where there is no assembly to tell by
     line: str = ""
     imprecise: bool = False  # float8, and the whole depth of a block is summed before anything is added in float32
 

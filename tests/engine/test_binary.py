@@ -12,7 +12,10 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from hypothesis import given
+from hypothesis import strategies as st
 
+from portability import binary
 from portability.backend import Launch, Limits, discover
 from portability.binary import Binary, matrix_instruction, occupancy, read_cubin, read_hsaco, resources
 from portability.model import Resources
@@ -252,3 +255,33 @@ def test_what_a_launch_needs_too_much_of_is_known_however_often_it_is_refused() 
     first, between, again = (found.shared for found in map(session.resources, session.launches) if found is not None)
     assert first == again
     assert (first or 0) > (backend.limits_of("hip:gfx942").shared_memory or 0) > (between or 0)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (binary.NVIDIA, binary.NVIDIA_UNITS), (binary.AMD, binary.AMD_UNITS),
+        (binary.PTX_SPECIAL, binary.PTX_MARKS), (binary.AMD_SPECIAL, binary.AMD_MARKS),
+    ],
+    ids=["nvidia", "amd", "ptx", "amdgcn"],
+)  # fmt: skip
+@given(data=st.data())
+def test_a_word_of_a_pattern_is_in_all_that_the_pattern_finds(
+    pattern: re.Pattern[str], words: tuple[str, ...], data: st.DataObject
+) -> None:
+    """What has none of the words is not searched: one that is missing would hide an instruction."""
+    found = data.draw(st.from_regex(pattern, fullmatch=True, alphabet=st.characters(codec="ascii")))
+    assert any(word in found for word in words)
+
+
+@pytest.mark.parametrize(
+    ("stage", "line", "name"),
+    [
+        ("ptx", "dp4a.s32.u32 %r1, %r2, %r3, %r4;", "dp4a s32"),
+        ("amdgcn", "v_swmmac_f32_16x16x32_f16 v[0:7], v[8:11]", "v_swmmac_f32_16x16x32_f16"),
+        ("amdgcn", "v_smfmac_f32_16x16x32_f16 v[0:7], v[8:11]", "v_smfmac_f32_16x16x32_f16"),
+        ("amdgcn", "v_dot2_f32_f16 v0, v1, v2, v0", "v_dot2_f32_f16"),
+    ],
+)
+def test_a_text_with_one_instruction_alone_is_searched(stage: str, line: str, name: str) -> None:
+    assert matrix_instruction({stage: f"    {line}\n"}) == name

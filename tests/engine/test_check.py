@@ -127,6 +127,40 @@ def test_a_widened_float8_product_is_emulated() -> None:
     assert (fault.code, fault.targets) == ("dot-emulated", ("hip:gfx950",))
 
 
+def test_what_no_assembly_tells_is_said_of_no_target() -> None:
+    """A target that is only lowered may have a matrix unit all the same."""
+    how = {"cuda:75": "scalar", "cuda:90": "wgmma f16", "npu:a": ""}
+    (fault,) = differences.compare({t: [product(i, "f16")] for t, i in how.items()}, interpreted=True)
+    assert (fault.code, fault.targets) == ("dot-emulated", ("cuda:75",))
+    assert not differences.compare({"npu:a": [product("")]}, interpreted=True)
+    ir_alone = made({"ttir": IR})
+    assert [p.instruction for p in ir_alone.products] == [""]
+
+
+def test_a_float8_product_is_imprecise_where_it_is_summed_whole_by_hopper() -> None:
+    def summed(precise: int, instruction: str) -> Made:
+        asked = f"inputPrecision = tf32 {{maxNumImpreciseAcc = {precise} : i32}}"
+        types = "tensor<8x64xf8E5M2> * tensor<64x8xf8E5M2> -> tensor<8x8xf32> loc(#loc10)"
+        found = made({"ttir": f"{IR}\n %p = tt.dot %a, %b, %c, {asked} : {types}\n", "ptx": instruction})
+        return replace(found, products=found.products[1:])
+
+    wgmma = "wgmma.mma_async.sync.aligned.m64n8k32.f32.e5m2.e5m2 x"
+    mma = "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 x"
+    kernels = {"cuda:90": [summed(2**30, wgmma)], "cuda:89": [summed(2**30, mma)], "in parts": [summed(32, wgmma)]}
+    (fault,) = [f for f in differences.compare(kernels, interpreted=True) if f.code == "dot-imprecise"]
+    assert (fault.targets, fault.line) == (("cuda:90",), "k.py:7")
+
+
+def test_blocks_are_told_to_be_reordered_unless_they_are_flattened_to_be_reduced() -> None:
+    def told(shape: str, use: str) -> tuple[str, ...]:
+        flat = f"%r = tt.reshape %x allow_reorder : tensor<4x8xf32> -> tensor<{shape}xf32> loc(#loc10)"
+        return made({"ttir": f"{IR}\n {flat}\n {use} loc(#loc11)\n"}).reorders
+
+    assert told("32", '%m = "tt.reduce"(%r) <{axis = 0 : i32}>') == ()
+    assert told("32", "tt.store %p, %r") == ("k.py:7",)
+    assert told("8x4", '%m = "tt.reduce"(%r) <{axis = 0 : i32}>') == ("k.py:7",)
+
+
 def test_equal_targets_differ_in_nothing() -> None:
     kernels = {t: [product("mma.sync f16", "f16")] for t in ("cuda:80", "cuda:90")}
     assert not differences.compare(kernels, interpreted=True)
