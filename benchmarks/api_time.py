@@ -1,6 +1,7 @@
 """What a run of every API probe costs from an empty cache and from a warm one: of the processor, and by the clock.
 
     python benchmarks/api_time.py --target cuda:90 --target hip:gfx942 [--probe PATTERN]... [--warm] [--workers 2]
+    python benchmarks/api_time.py --whole        # all targets in one run: what a person waits for
 
 Each target's probes, all dtypes, run by `portability run --full --no-timing`: twice in a cache folder of its own, or
 with `--warm` in the one that is there, and the second run counts. The clock tells of this machine with all else that it
@@ -45,6 +46,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", action="append", default=[])
     parser.add_argument("--probe", action="append", default=[], help="only these; a pattern may hold * (repeatable)")
+    parser.add_argument("--whole", action="store_true", help="every target that compiles, and the interpreter, at once")
     parser.add_argument("--warm", action="store_true", help="in the cache that is there, and none from an empty one")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
@@ -54,6 +56,10 @@ def main() -> int:
         cache = os.environ.get("PORTABILITY_CACHE", "") if args.warm else folder
         idle = run(chosen[0], FEW, args.workers, cache)
         print(f"before and after the cells: {idle.processor:.1f} s of the processor, {idle.clock:.1f} s", flush=True)
+        if args.whole:
+            for kind in ("warm",) if args.warm else ("cold", "warm"):
+                say("the whole set", kind, run("", names, args.workers, cache), idle)
+            return 0
         cold, warm = {}, {}
         for target in chosen:
             cold[target] = run(target, names, args.workers, cache)
@@ -79,13 +85,19 @@ def everything() -> Sequence[str]:
     return ("*.*", *(name for name in probes() if "." not in name))
 
 
+def everywhere() -> Sequence[str]:
+    """Return the targets that a Triton as it is installed compiles for, and the interpreter."""
+    return [t for b in discover().values() if b.environment == "default" for t in b.targets]
+
+
 def run(target: str, kernels: Sequence[str], workers: int, cache: str) -> Cost:
-    """Run `kernels` on one target; `cache` is the folder of compiled kernels, "" for that of every run."""
+    """Run `kernels` on one target, "" for all; `cache` is the folder of compiled kernels, "" for that of every run."""
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
         before, began = _children(), time.perf_counter()
         variables = {**os.environ, **({"PORTABILITY_CACHE": cache} if cache else {})}
         command = [sys.executable, "-m", "portability.cli", "run", *kernels, "--full", "--no-timing"]
-        command += ["--target", target, "-n", str(workers), "--results", file.name]
+        command += ["--target", target] if target else [f"--target={t}" for t in everywhere()]
+        command += ["-n", str(workers), "--results", file.name]
         done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
         clock, processor = time.perf_counter() - began, _children() - before
         lines = [json.loads(line) for line in Path(file.name).read_text().splitlines()]
@@ -103,7 +115,7 @@ def whole(kind: str, costs: dict[str, Cost], idle: Cost, workers: int) -> str:
     """Return what every probe on every target that compiles, and in the interpreter, takes: in words."""
     each = {t: (c.processor - idle.processor) / c.cells for t, c in costs.items()}
     mean = statistics.mean(each.values())
-    targets = [t for b in discover().values() if b.environment == "default" for t in b.targets]
+    targets = everywhere()
     cells = sum(len(p.dtypes) for p in probes().values())  # of one target
     total = idle.processor + cells * sum(each.get(t, mean) for t in targets)
     measured = sum(c.cells for c in costs.values())

@@ -2,15 +2,18 @@
 
 Where the target's device is here, configurations are ranked by time. Elsewhere every one is compiled, those that do not
 fit or spill are dropped, and the rest is ranked by a model of occupancy: that is not a measurement, and the entry says
-so. The best must fit every sample, and be right on the interpreter. The lines printed last belong in the adapter's
-block table, one entry where all targets of a family or of the backend come to the same; --write puts them there.
+so. The best must fit every sample, and be right on the interpreter. It is searched with a 16-bit dtype where the kernel
+takes any, and made for all; one above 16 bits gets an entry of its own where that one does not fit it. The lines
+printed last belong in the adapter's block table, one entry where all targets of a family or of the backend come to the
+same; --write puts them there.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -33,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", action="append", required=True, metavar="T", help="repeatable")
     parser.add_argument("--missing", action="store_true", help="only where the block table has no entry yet")
     parser.add_argument(
-        "--dtype", metavar="D", help="make the entry for one dtype (default: one for all, searched with the first)"
+        "--dtype",
+        metavar="D",
+        help="make the entry for one dtype (default: one for all, and one for each above 16 bits that it does not fit)",
     )
     parser.add_argument("--most", type=int, default=48, metavar="N", help="at most N configurations (default 48)")
     parser.add_argument("--top", type=int, default=8, metavar="N", help="print the best N")
@@ -69,14 +74,48 @@ def _cases(harness: Harness, args: argparse.Namespace) -> list[CaseInfo]:
 def _of_case(harness: Harness, case: CaseInfo, args: argparse.Namespace) -> bool:
     """Tune one kernel for each target, and print or write its entries; whether something was found for all of them."""
     targets = [t for t in harness.catalogue.targets if t.id in args.target]
+    dtypes, wide = ((args.dtype,), ()) if args.dtype else _by_width(case.dtypes)
+    before = {t.id: _looked_up(harness, case, t, dtypes[0]) for t in harness.catalogue.targets}
     if args.missing:
-        targets = [t for t in targets if _looked_up(harness, case, t, args).source == DEFAULT]
-    found = {t.id: _tune(harness, case, t, args) for t in targets}
-    suffix = f"/{args.dtype}" if args.dtype else ""
-    for backend in {t.backend: harness.adapters[t.backend] for t in targets}.values():
+        targets = [t for t in targets if before[t.id].source == DEFAULT]
+    base = {t: b.blocks for t, b in before.items()}
+    found = {t.id: _tune(harness, case, t, args, dtypes, base[t.id]) for t in targets}
+    _entries(harness, case, args, found, f"/{args.dtype}" if args.dtype else "", base)
+    good = [*found.values()]
+    for dtype in wide:
+        base = {t.id: _looked_up(harness, case, t, dtype).blocks for t in harness.catalogue.targets}
+        base |= {t: base[t] | f[0] for t, f in found.items() if f is not None}
+        own = {
+            t.id: _tune(harness, case, t, args, (dtype,), base[t.id])
+            for t in targets
+            if _claims(harness, t, dtype) and not _fits(harness, case, t, dtype, base[t.id])
+        }
+        _entries(harness, case, args, own, f"/{dtype}", base)
+        good += own.values()
+    return None not in good
+
+
+def _by_width(dtypes: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the dtypes that a general entry is for, the one to search with first, and those wider than 16 bits.
+
+    A kernel's tiles are made for the narrow ones, and what the wide ones leave of registers would make them small: a
+    wide one gets an entry of its own where the general one does not fit it.
+    """
+    bits = {d: int(next(iter(re.findall(r"\d+", d)), "8")) for d in dtypes}  # bool has no number
+    narrow = sorted((d for d in dtypes if bits[d] <= 16), key=lambda d: -bits[d])
+    return (tuple(narrow), tuple(d for d in dtypes if bits[d] > 16)) if narrow else (tuple(dtypes), ())
+
+
+def _entries(
+    harness: Harness, case: CaseInfo, args: argparse.Namespace, found: Mapping[str, tuning.Found | None], suffix: str,
+    base: Mapping[str, Blocks],
+) -> None:  # fmt: skip
+    """Print or write what was found by target, in as few entries as say the same."""
+    of_target = {t.id: harness.adapters[t.backend] for t in harness.catalogue.targets}
+    for backend in {of_target[t].name: of_target[t] for t in found}.values():
         of_backend = {t: f for t, f in found.items() if f is not None and t in backend.targets}
         apart = {t for t in backend.targets if t not in of_backend and _own_entry(backend, case, t)}
-        kept = {t.id: _of_space(case, _looked_up(harness, case, t, args).blocks) for t in harness.catalogue.targets}
+        kept = {t: _of_space(case, blocks) for t, blocks in base.items()}
         folded = tuning.fold(of_backend, backend.families, set(backend.targets) - apart, kept)
         for place, (blocks, how) in folded.items():
             text = entry_of(case, place + suffix, blocks, how)
@@ -84,12 +123,11 @@ def _of_case(harness: Harness, case: CaseInfo, args: argparse.Namespace) -> bool
             if args.write:
                 tuning.write_entry(backend.block_table(), case.name, place + suffix, text)
                 print(f"written to {backend.block_table().name}")
-    return None not in found.values()
 
 
-def _looked_up(harness: Harness, case: CaseInfo, target: Target, args: argparse.Namespace) -> Resolved:
-    """Return the blocks that the target has now, for the dtype that is searched with."""
-    dtype, adapter = args.dtype or case.dtypes[0], harness.adapters[target.backend]
+def _looked_up(harness: Harness, case: CaseInfo, target: Target, dtype: str) -> Resolved:
+    """Return the blocks that the target has now, for `dtype`."""
+    adapter = harness.adapters[target.backend]
     return look_up_blocks(adapter, case.name, target.id, dtype, Blocks(dict(case.blocks)), harness.matrix.blocks)
 
 
@@ -100,16 +138,17 @@ def _own_entry(backend: Backend, case: CaseInfo, target: str) -> bool:
     return set(case.space) <= named
 
 
-def _tune(harness: Harness, case: CaseInfo, target: Target, args: argparse.Namespace) -> tuning.Found | None:
-    """Return the best blocks, of what the space names, and how they were found."""
+def _tune(
+    harness: Harness, case: CaseInfo, target: Target, args: argparse.Namespace, dtypes: Sequence[str], base: Blocks
+) -> tuning.Found | None:
+    """Return the best blocks for `dtypes`, of what the space names, and how they were found: by the first of them."""
     from tabulate import tabulate
 
     if target.evidence is Evidence.NONE:
         print(f"{target.id}: {target.why}; {target.remedy}")
         return None
-    dtype = args.dtype or case.dtypes[0]
-    base = _looked_up(harness, case, target, args).blocks
-    cell = _cell(harness, case, dtype, target, base)
+    claimed = [d for d in dtypes if _claims(harness, target, d)] or dtypes
+    cell = _cell(harness, case, claimed[0], target, base)
     made = search(harness, cell, target, [dict(base), *tuning.candidates(case.space, base, args.most)])
     ranked = made.ranked
     how = f"measured on {target.device}" if made.timed else "not measured: ranked by a model of occupancy"
@@ -122,11 +161,15 @@ def _tune(harness: Harness, case: CaseInfo, target: Target, args: argparse.Names
         ),
         flush=True,
     )
-    best = next((t for t in ranked if _works(harness, case, cell, target, t, not args.dtype)), None)
+    best = next((t for t in ranked if _works(harness, case, cell, target, t, claimed)), None)
     if best is None:
         print("none of them works for every sample and is right on the interpreter")
         return None
     return _of_space(case, best.blocks), made.found
+
+
+def _claims(harness: Harness, target: Target, dtype: str) -> bool:
+    return harness.adapters[target.backend].claims(target.id, dtype)
 
 
 def _of_space(case: CaseInfo, blocks: Mapping[str, int]) -> dict[str, int]:
@@ -156,23 +199,25 @@ def _small(case: CaseInfo, cell: Cell) -> list[Cell]:
     return [replace(cell, sample=s.name) for s in usable]
 
 
-def _works(harness: Harness, case: CaseInfo, cell: Cell, target: Target, trial: tuning.Trial, every: bool) -> bool:
-    """Whether the blocks fit every sample, and are right on the interpreter where there is one.
-
-    `every`: the entry is for all dtypes, so that the blocks must fit those too that the target is said to take.
-    """
-    cells = _small(case, cell)
-    if every:
-        claims = harness.adapters[target.backend].claims
-        cells += [replace(cell, dtype=d) for d in case.dtypes if d != cell.dtype and claims(target.id, d)]
+def _works(
+    harness: Harness, case: CaseInfo, cell: Cell, target: Target, trial: tuning.Trial, dtypes: Sequence[str]
+) -> bool:
+    """Whether the blocks are right on the interpreter, where there is one, and fit every sample in each of `dtypes`."""
     seen = interpreted(harness, cell, trial.blocks)
     first = [] if seen is None else [tuning.Trial(trial.blocks, seen)]
+    cells = [c for dtype in dtypes for c in _small(case, replace(cell, dtype=dtype))]
     for tried in itertools.chain(first, (_tried(harness, c, target, trial.blocks) for c in cells)):
         if not tried.fits:
             why = f"spills {tried.spills} bytes" if tried.spills else f"is {tried.observation.outcome}"
             print(f"not taken, as {tried.observation.cell.id} {why}: {_named(trial, case)}")
             return False
     return True
+
+
+def _fits(harness: Harness, case: CaseInfo, target: Target, dtype: str, blocks: Blocks) -> bool:
+    """Whether `blocks` fit every sample in `dtype`."""
+    cell = Cell(case.name, dtype, sample_for(case, dtype, target).name, target.id, target.environment)
+    return all(_tried(harness, c, target, blocks).fits for c in _small(case, cell))
 
 
 def _named(trial: tuning.Trial, case: CaseInfo) -> str:

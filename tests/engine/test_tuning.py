@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import tomllib
 
-from portability.model import Cell, Evidence, Observation, Outcome, Resources, Timing
+from portability.backend import discover
+from portability.catalogue import Catalogue
+from portability.commands import tune
+from portability.matrix import Matrix
+from portability.model import CaseInfo, Cell, Evidence, Observation, Outcome, Resources, SampleInfo, Target, Timing
 from portability.tuning import Trial, candidates, entry, fold, rank, write_entry
 
 from .conftest import Project
@@ -118,3 +125,47 @@ def test_without_hardware_an_entry_is_printed_and_says_so(project: Callable[[str
     printed = tomllib.loads(done.stdout[done.stdout.index("[vector_add") :])["vector_add"]["cuda:80/float16"]
     assert set(printed) == {"BLOCK_SIZE", "num_warps", "found"}
     assert printed["found"].startswith("search without hardware, Triton 3.")
+
+
+class FakeHarness:
+    """Two targets on which everything works, but that float32 spills from BLOCK_SIZE 512 on."""
+
+    def __init__(self, compiled: Callable[[Cell, Mapping[str, int]], int]) -> None:
+        self.adapters, self.matrix, self.compiled = discover(), Matrix(), compiled
+        case = CaseInfo("made_up", ("float32", "float16"), (SampleInfo("257", quick=True),),
+                        blocks={"BLOCK_SIZE": 1024}, space={"BLOCK_SIZE": (256, 512, 1024)})  # fmt: skip
+        found = (Target(t, t.partition(":")[0], evidence=Evidence.COMPILED) for t in ("cuda:80", "cuda:86"))
+        self.catalogue = Catalogue((case,), tuple(found))
+
+    def run_with(self, cell: Cell, target: Target, blocks: Mapping[str, int], source: str) -> Observation:
+        resources = Resources("k", spills=self.compiled(cell, blocks), occupancy=1.0)
+        return Observation(cell, target.evidence, Outcome.PASS, blocks=blocks, resources=(resources,))
+
+
+@pytest.mark.parametrize(
+    ("spills", "places"),
+    [
+        (lambda *_: 0, {"cuda:ampere"}),
+        (lambda cell, blocks: int(cell.dtype == "float32" and blocks["BLOCK_SIZE"] > 256),
+         {"cuda:ampere", "cuda:ampere/float32"}),
+        (lambda cell, blocks: int(cell.dtype == "float32" and cell.target == "cuda:86" and blocks["BLOCK_SIZE"] > 256),
+         {"cuda:ampere", "cuda:86/float32"}),
+    ],
+)  # fmt: skip
+def test_a_wide_dtype_gets_an_entry_where_that_of_the_others_does_not_fit_it(
+    spills: Callable[[Cell, Mapping[str, int]], int], places: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness = FakeHarness(spills)
+    args = argparse.Namespace(target=["cuda:80", "cuda:86"], dtype=None, missing=False, most=9, top=1, write=False)
+    assert tune._of_case(cast(Any, harness), harness.catalogue.cases[0], args)
+    out = capsys.readouterr().out
+    printed = tomllib.loads("\n".join(re.findall(r"^\[.*\n(?:\w+ = .*\n)+", out, re.MULTILINE)))["made_up"]
+    assert set(printed) == places
+    assert printed["cuda:ampere"]["BLOCK_SIZE"] == 1024
+    assert all(printed[p]["BLOCK_SIZE"] == 256 for p in places if p.endswith("float32"))
+
+
+def test_a_search_is_with_a_dtype_of_16_bits_where_there_is_one() -> None:
+    assert tune._by_width(("float32", "int8", "float16", "float64")) == (("float16", "int8"), ("float32", "float64"))
+    assert tune._by_width(("float32", "int64")) == (("float32", "int64"), ())
+    assert tune._by_width(("bool", "float8_e4m3fn")) == (("bool", "float8_e4m3fn"), ())
