@@ -23,7 +23,7 @@ from portability.matrix import Matrix, MatrixError
 from portability.model import DEFAULT_ENVIRONMENT, Cell, Evidence, Observation, Outcome, Standing, Target, to_json
 from portability.pool import RunnerDiedError, RunnerTimedOutError, temporary_folder, unavailable
 from portability.record.cases import Launched, first_of_each, infos, launched, names_of, small
-from portability.record.model import Call, Recording, merge
+from portability.record.model import Call, Recording, compiler_of, merge
 from portability.results import Run, Selection, read_run
 from portability.tomltable import nearest
 from portability.writer import Writer
@@ -93,9 +93,14 @@ def exit_code(run: Run) -> int:
 
 
 def recorded_for(recordings: Sequence[Recording], target: Target) -> Recording:
-    """Return what a target is given: what was recorded for its compiler, else everything."""
-    compiler = target.id.partition(":")[0]
-    return merge([r for r in recordings if r.target.partition(":")[0] == compiler] or recordings)
+    """Return what a target is given: of each program what was recorded for its compiler, else all of it."""
+    compiler = compiler_of(target.id)
+    programs: dict[tuple[str, ...], list[Recording]] = {}
+    for recording in recordings:
+        programs.setdefault(recording.program, []).append(recording)
+    return merge(
+        r for some in programs.values() for r in [r for r in some if compiler_of(r.target) == compiler] or some
+    )
 
 
 def _launches(recording: Recording, target: Target, names: Mapping[tuple[str, str], str]) -> list[Launched]:

@@ -114,6 +114,11 @@ class Recording:
         return f"{len(self.launches)} distinct launches of {kernels} kernels ({self.target}, {how})"
 
 
+def compiler_of(target: str) -> str:
+    """Return what a target has in common with those that a program may take for it: "cuda" of "cuda:90"."""
+    return target.partition(":")[0]
+
+
 def write(path: Path, recording: Recording) -> None:
     """Write a recording, whole or not at all. Raises `RecordingError`."""
     data = {"format": FORMAT, "version": VERSION, **to_json(recording)}

@@ -6,7 +6,7 @@ Every process writes a part of its own; the one that started the others joins th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 WORKER = "PYTEST_XDIST_WORKER"  # set in a worker, which is handed its input only after its conftests are loaded
 NAME = "portability-recording"
+OWN = ("--portability-record", "--portability-record-target")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,12 +45,22 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     try:
         if WORKER not in os.environ:
             clear(path)
-        program = ("pytest", *early_config.invocation_params.args)
+        program = ("pytest", *_others(early_config.invocation_params.args))
         session = Session(option.portability_record_target, program, part_of(path))
         session.start()
     except (ValueError, OSError) as error:
         raise pytest.UsageError(f"--portability-record: {error}") from None
     early_config.pluginmanager.register(Recording(session, path), NAME)
+
+
+def _others(words: Sequence[str]) -> Iterator[str]:
+    """Yield pytest's arguments without those that record: recordings for two targets are of one program."""
+    left = iter(words)
+    for word in left:
+        if word in OWN:
+            next(left, None)
+        elif not word.startswith(tuple(f"{name}=" for name in OWN)):
+            yield word
 
 
 class Recording:

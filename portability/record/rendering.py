@@ -11,13 +11,14 @@ from portability import report
 from portability.merge import merge
 from portability.model import Evidence, Observation, Outcome, Resources, to_json
 from portability.record.cases import origins
-from portability.record.model import Recording
+from portability.record.model import Recording, compiler_of
 from portability.render import render
 from portability.results import Run
 from portability.table import Grid, Section, View
 
 NUMBER = re.compile(r"\d+")
 UNDECLARED = "? a package's kernel that fails, of which nothing is declared"
+MANY = 3  # kernels that fail for one reason are one line
 SHOWN = ("Declared", "Summary", "Legend")  # sections of the table that say something here too
 
 
@@ -27,7 +28,8 @@ def text(run: Run, recordings: Sequence[Recording], seconds: float, file: str) -
     table = replace(table, grids=tuple(_short(g) for g in table.grids))
     kept = tuple(replace(s, lines=tuple(map(_here, s.lines))) for s in table.sections if s.title in SHOWN)
     failing = Section("Failing", tuple(_failing(run.observations, origins(recordings))))
-    recorded = Section("Recorded", tuple(f"{r.summary}{_versions(r)}" for r in recordings))
+    told = tuple(f"{r.summary}{_versions(r)}" for r in recordings)
+    recorded = Section("Recorded", (*told, *_for_others(run.observations, recordings)))
     dropped = Section("Configurations that a tuner drops there", tuple(_dropped(run.observations)))
     lost = Section("Not tried", tuple(_lost(run.observations)))
     sections = tuple(s for s in (failing, dropped, lost, _drawn(run), recorded, *kept) if s.lines)
@@ -76,21 +78,54 @@ def _versions(recording: Recording) -> str:
     return "".join(f", {name} {version}" for name, version in recording.versions.items())
 
 
+def _for_others(observations: Sequence[Observation], recordings: Sequence[Recording]) -> Iterator[str]:
+    """Say which targets were given what a program launched where it found another vendor's device."""
+    compiled = dict.fromkeys(o.cell.target for o in observations if o.evidence is not Evidence.INTERPRETED)
+    for program in dict.fromkeys(r.program for r in recordings):
+        made_for = dict.fromkeys(r.target for r in recordings if r.program == program)
+        others = [t for t in compiled if compiler_of(t) not in map(compiler_of, made_for)]
+        if others:
+            yield (
+                f"{' '.join(program) or 'the program'} was recorded for {', '.join(made_for)}, and may launch "
+                f"otherwise on {', '.join(others)}: portability record --target {others[0]}"
+            )
+
+
 def _failing(observations: Sequence[Observation], tests: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """One line for what fails alike on several targets or launches; numbers in the words may differ."""
+    """One line for what fails alike: on several targets, in several launches, or in many kernels.
+
+    Numbers in the words may differ.
+    """
     alike: dict[tuple[str, ...], list[Observation]] = {}
     for o in observations:
         if o.outcome not in (Outcome.PASS, Outcome.UNAVAILABLE):
             words = NUMBER.sub("#", _first(o))
             alike.setdefault((o.cell.kernel, o.outcome.value, o.line, words), []).append(o)
-    for (kernel, outcome, line, _), some in sorted(alike.items(), key=lambda item: -item[1][0].outcome.severity):
-        first = _first(some[0])
-        targets = ", ".join(dict.fromkeys(o.cell.target for o in some))
-        launches = len({(o.cell.dtype, o.cell.sample) for o in some})
-        count = f" ({launches} launches)" if launches > 1 else ""
-        needs = next((f"; {n}" for o in some for n in [_needs(o.resources)] if n), "")
-        by = next((f"; launched by {t}" for o in some for t in [tests.get((kernel, o.cell.sample))] if t), "")
-        yield f"{kernel}{count} on {targets}: {outcome}{f' at {line}' if line else ''}: {first}{needs}{by}"
+    reasons: dict[tuple[str, ...], list[list[Observation]]] = {}
+    for (_, outcome, _, words), some in sorted(alike.items(), key=lambda item: -item[1][0].outcome.severity):
+        reasons.setdefault((outcome, words, _targets(some)), []).append(some)
+    for several in reasons.values():
+        if len(several) < MANY:
+            yield from (_one(some, tests) for some in several)
+        else:
+            o = several[0][0]
+            places = ", ".join(f"{some[0].cell.kernel} at {some[0].line}" for some in several)
+            yield f"{len(several)} kernels on {_targets(several[0])}: {o.outcome.value}: {_first(o)}: {places}"
+
+
+def _one(some: Sequence[Observation], tests: Mapping[tuple[str, str], str]) -> str:
+    """Say what fails alike of one kernel, what it needs, and who launched it."""
+    o = some[0]
+    launches = len({(o.cell.dtype, o.cell.sample) for o in some})
+    count = f" ({launches} launches)" if launches > 1 else ""
+    needs = next((f"; {n}" for o in some for n in [_needs(o.resources)] if n), "")
+    by = next((f"; launched by {t}" for o in some for t in [tests.get((o.cell.kernel, o.cell.sample))] if t), "")
+    place = f" at {o.line}" if o.line else ""
+    return f"{o.cell.kernel}{count} on {_targets(some)}: {o.outcome.value}{place}: {_first(o)}{needs}{by}"
+
+
+def _targets(observations: Sequence[Observation]) -> str:
+    return ", ".join(dict.fromkeys(o.cell.target for o in observations))
 
 
 def _first(observation: Observation) -> str:

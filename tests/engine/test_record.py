@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 
 from portability.commands.record import command_of
+from portability.record import plugin
 from portability.record.arguments import UnknownArgumentError, decode, encode
 from portability.record.counting import Counting
 from portability.record.model import Call, Grid, Recording, RecordingError, merge, read, write
@@ -315,6 +316,12 @@ def test_pytest_is_told_to_record(tmp_path: Path) -> None:
         assert command[1:3] == ["-m", "pytest"]
         assert command[-1] == "-x"
         assert "--portability-record" in command
+
+
+def test_recordings_of_one_test_suite_for_two_targets_are_of_one_program() -> None:
+    """What asks for the recording is none of pytest's arguments."""
+    asked = ["-x", "--portability-record", "a.json", "--portability-record-target=hip:gfx942", "-k", "t"]
+    assert list(plugin._others(asked)) == ["-x", "-k", "t"]
 
 
 @pytest.mark.parametrize(("words", "said"), [([], "no program"), (["no_such.py"], "no such Python file")])

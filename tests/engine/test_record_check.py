@@ -468,6 +468,41 @@ def test_what_fails_alike_but_for_its_numbers_is_one_line() -> None:
     assert line == "p:k (2 launches) on cuda:75: compile_error at k.py:3: got 'tensor<128x64xi8>'"
 
 
+def test_what_many_kernels_fail_for_is_one_line() -> None:
+    """With each of them and its line; two are told apart."""
+    seen = [
+        Observation(Cell(f"p:k{i}", "float32", "1", t), Evidence.COMPILED, Outcome.COMPILE_ERROR, "", "no", f"k:{i}")
+        for t in ("cuda:90", "hip:gfx942")
+        for i in range(3)
+    ]
+    (line,) = rendering._failing(seen, {})
+    assert line == "3 kernels on cuda:90, hip:gfx942: compile_error: no: p:k0 at k:0, p:k1 at k:1, p:k2 at k:2"
+    assert len(list(rendering._failing([o for o in seen if o.cell.kernel != "p:k2"], {}))) == 2
+
+
+def recording_of(program: str, target: str, *kernels: str) -> Recording:
+    """Return what a program launched for a target."""
+    return Recording(target, program=(program,), launches=tuple(Call(k, "m", "m.py", 1, "") for k in kernels))
+
+
+def test_a_target_is_given_what_each_program_launched_for_its_compiler() -> None:
+    """Of a program that was recorded for others alone it is given that, which is said."""
+    recordings = [
+        recording_of("a.py", "cuda:90", "on_cuda"),
+        recording_of("a.py", "hip:gfx942", "on_hip"),
+        recording_of("b.py", "cuda:90", "b"),
+    ]
+    given = {t: {c.kernel for c in checks.recorded_for(recordings, TARGETS[t]).launches} for t in TARGETS}
+    assert given["cuda:90"] == {"on_cuda", "b"}
+    assert given["hip:gfx942"] == {"on_hip", "b"}
+    assert given["interpreter"] == {"on_cuda", "on_hip", "b"}
+    seen = [Observation(Cell("m:b", "float32", "1", t), Evidence.COMPILED) for t in ("cuda:90", "hip:gfx942")]
+    (said,) = rendering._for_others(seen, recordings)
+    assert said == (
+        "b.py was recorded for cuda:90, and may launch otherwise on hip:gfx942: portability record --target hip:gfx942"
+    )
+
+
 @pytest.mark.parametrize("claimed", [True, False])
 @pytest.mark.parametrize("outcome", [Outcome.COMPILE_ERROR, Outcome.OUT_OF_RESOURCES, Outcome.RACE])
 def test_what_fails_of_a_package_is_no_regression_of_a_matrix(outcome: Outcome, claimed: bool) -> None:
