@@ -202,10 +202,12 @@ def _small(case: CaseInfo, cell: Cell) -> list[Cell]:
 def _works(
     harness: Harness, case: CaseInfo, cell: Cell, target: Target, trial: tuning.Trial, dtypes: Sequence[str]
 ) -> bool:
-    """Whether the blocks are right on the interpreter, where there is one, and fit every sample in each of `dtypes`."""
+    """Whether the blocks are right on the interpreter, where there is one, and fit every sample, and the cell's sample
+    in each of `dtypes`.
+    """
     seen = interpreted(harness, cell, trial.blocks)
     first = [] if seen is None else [tuning.Trial(trial.blocks, seen)]
-    cells = [c for dtype in dtypes for c in _small(case, replace(cell, dtype=dtype))]
+    cells = [*_small(case, cell), *(replace(cell, dtype=d) for d in dtypes if d != cell.dtype)]
     for tried in itertools.chain(first, (_tried(harness, c, target, trial.blocks) for c in cells)):
         if not tried.fits:
             why = f"spills {tried.spills} bytes" if tried.spills else f"is {tried.observation.outcome}"
