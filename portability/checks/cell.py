@@ -36,8 +36,9 @@ from portability.run import Options, run_cell
 PROGRAMS = 1024  # the most of one launch that are interpreted
 CONFIGS = 12  # the most of one tuned kernel that are run each by itself
 PATIENCE = 20.0  # seconds: what took longer is not run again in other layouts
-# A wrapper that looks at its inputs' layout means to take any, or to refuse it.
-LAYOUTS = re.compile(r"is_contiguous|\.contiguous\(|\.stride\([^)]*\)\s*[!=]=")
+# A wrapper that looks at an input's layout means to take any, or to refuse it.
+LAYOUTS = re.compile(r"is_contiguous|\.contiguous\(")
+STRIDES = re.compile(r"\.stride\([^)]*\)\s*[!=]=")
 SILENT = {Outcome.WRONG, Outcome.OUT_OF_BOUNDS, Outcome.RACE, Outcome.UNDEFINED_VALUE}
 # As `portability.compare` and `portability.attempts` name an element.
 ELEMENT = re.compile(r"\boutput ?(\d*)(?:\[([\d, ]*)\])?")
@@ -228,13 +229,23 @@ class _Check:
         data = getattr(self.loose.module, "data", None)
         if not callable(data):
             return
-        careful = bool(LAYOUTS.search(_source(self.loose.run)))
-        for words, change in layouts.OFFSET + (layouts.STRIDES if careful else ()):
+        asked = self._asked(data)
+        for words, change in layouts.OFFSET + (layouts.STRIDES if asked else ()):
             known = len(self.found.faults)
-            moved = layouts.Changed(data, change)
+            moved = layouts.Changed(data, change, asked if (words, change) in layouts.STRIDES else None)
             self._pass(lambda moved=moved: Subject(self.loose, self._device, moved), f"with inputs {words}: ")  # type: ignore[misc]
             new = self.found.faults[known:]
             self.found.faults[known:] = [f for f in new if f.outcome in SILENT]  # to refuse them is right
+
+    def _asked(self, data: Callable[[], Any]) -> set[int]:
+        """Return the inputs, by their number, whose layout the wrapper looks at."""
+        source = _source(self.loose.run)
+        asked = layouts.Asked(data, bool(STRIDES.search(source)))
+        if STRIDES.search(source) or LAYOUTS.search(source):
+            with self.adapter.open(self.target) as session, asked:
+                _limit(session)
+                Subject(self.loose, self._device, asked.data).operator()
+        return asked.found
 
     def _otherwise(self, first: Session) -> None:
         """Run with the arithmetic of targets that round otherwise; what is wrong then depends on the target."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from portability.backend import Backend, Limits
 from portability.checks.loose import Loose, UnreadableError, load
-from portability.checks.pretend import pretend
+from portability.checks.pretend import pretend, replaced
 from portability.model import Evidence, Target
 
 
@@ -24,13 +27,15 @@ def imported(path: Path, adapter: Backend, target: Target) -> Iterator[tuple[Loo
     """
     with contextlib.ExitStack() as stack:
         try:
-            found, refused = load(path), None
+            with _operators(adapter, target):
+                found, refused = load(path), None
         except UnreadableError as error:
             refused = error
             with contextlib.ExitStack() as there:
                 (stack if target.evidence is Evidence.INTERPRETED else there).enter_context(_device(adapter, target))
                 try:
-                    found = load(path)
+                    with _operators(adapter, target):
+                        found = load(path)
                 except UnreadableError:
                     raise error from None
         yield found, refused
@@ -54,4 +59,20 @@ def _device(adapter: Backend, target: Target) -> Iterator[None]:
         with driven(gpu_target(target.id), limits, limits.units or 64), pretend(adapter, target.id):
             yield
     else:
+        yield
+
+
+@contextlib.contextmanager
+def _operators(adapter: Backend, target: Target) -> Iterator[None]:
+    """Let operators that a file registers for the device alone take tensors that only pass for being there."""
+    if target.evidence.executes or adapter.device == "cpu":
+        yield
+        return
+    register = torch.library.custom_op
+
+    def custom_op(*args: Any, device_types: Any = None, **kwargs: Any) -> Any:
+        kinds = (device_types,) if isinstance(device_types, str) else device_types
+        return register(*args, device_types=None if adapter.device in (kinds or ()) else device_types, **kwargs)
+
+    with replaced(torch.library, {"custom_op": custom_op}):
         yield

@@ -95,8 +95,14 @@ class Loose:
                 here.copy_(tensor)
 
     def tuners(self) -> Mapping[str, Any]:
-        """Return the autotuned kernels among the module's globals, by name."""
-        return {n: v for n, v in vars(self.module).items() if hasattr(v, "configs") and hasattr(v, "prune_configs")}
+        """Return the autotuned kernels among the module's globals, by name, also where heuristics lie around them."""
+        inner = {n: _within(v) for n, v in vars(self.module).items()}
+        return {n: v for n, v in inner.items() if hasattr(v, "configs") and hasattr(v, "prune_configs")}
+
+
+def _within(value: Any) -> Any:
+    """Return the autotuner within what decorates it, or what is innermost."""
+    return value if hasattr(value, "configs") or not hasattr(value, "fn") else _within(value.fn)
 
 
 def load(path: Path) -> Loose:

@@ -120,10 +120,11 @@ def _device(kind: str) -> torch.device:
 
 def _here(function: Callable[..., Any], kind: str, cleared: bool = False) -> Callable[..., Any]:
     """Return `function` with `kind`, wherever it is given as a device, taken for the CPU."""
+    kinds = (kind, _device(kind).type)
 
     def cpu(value: Any) -> Any:
         if isinstance(value, torch.device):
-            return torch.device("cpu") if value.type == kind else value
+            return torch.device("cpu") if value.type in kinds else value
         return "cpu" if isinstance(value, str) and value.partition(":")[0] == kind else value
 
     @functools.wraps(function)
