@@ -496,7 +496,9 @@ def test_a_target_is_given_what_each_program_launched_for_its_compiler() -> None
     assert given["cuda:90"] == {"on_cuda", "b"}
     assert given["hip:gfx942"] == {"on_hip", "b"}
     assert given["interpreter"] == {"on_cuda", "on_hip", "b"}
-    seen = [Observation(Cell("m:b", "float32", "1", t), Evidence.COMPILED) for t in ("cuda:90", "hip:gfx942")]
+    seen = [
+        Observation(Cell("m:b", "float32", "1", t), Evidence.COMPILED, Outcome.PASS) for t in ("cuda:90", "hip:gfx942")
+    ]
     (said,) = rendering._for_others(seen, recordings)
     assert said == (
         "b.py was recorded for cuda:90, and may launch otherwise on hip:gfx942: portability record --target hip:gfx942"
