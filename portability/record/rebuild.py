@@ -19,7 +19,7 @@ from typing import Any
 
 from portability.record.model import Call
 
-DEPTH = 4  # how far decorators wrap each other: autotune, heuristics, a library's own
+DEPTH = 64  # how far decorators wrap each other at most; some objects have any attribute, without end
 
 
 class NotRebuiltError(RuntimeError):
@@ -164,7 +164,7 @@ def unwrapped(value: Any) -> Any:
         value = getattr(value, "__wrapped__", None) or getattr(value, "fn", None) or getattr(value, "jit_fn", None)
         if value is None:
             return None
-    return None
+    return None  # nothing that ends
 
 
 def _digest(kernel: Any) -> str:

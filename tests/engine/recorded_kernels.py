@@ -114,3 +114,18 @@ def made_within(factor: tl.constexpr) -> Any:
         tl.store(x_ptr + i, tripled(i) * factor, mask=i < n)
 
     return local
+
+
+@triton.autotune([triton.Config({}, num_warps=4)], key=["n"])
+@triton.heuristics({"BLOCK": lambda given: 64 if given["n"] else 128})
+@triton.heuristics({"EVEN": lambda given: given["n"] % 64 == 0})
+@triton.heuristics({"HAS_Y": lambda given: given["y_ptr"] is not None})
+@triton.heuristics({"FAR": lambda given: given["n"] > 2**30})
+@triton.heuristics({"ODD": lambda given: given["n"] % 2 == 1})
+@triton.jit
+def decorated(
+    x_ptr, y_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr, HAS_Y: tl.constexpr, FAR: tl.constexpr, ODD: tl.constexpr
+):
+    """y = 3 x, by as many decorators as a package puts on one kernel."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tripled(tl.load(x_ptr + i, mask=i < n)), mask=i < n)

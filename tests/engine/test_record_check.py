@@ -78,6 +78,13 @@ def test_too_many_threads_are_refused_as_the_device_would() -> None:
     assert seen.resources
 
 
+def test_a_kernel_is_found_behind_any_number_of_decorators() -> None:
+    """Packages put a heuristic for each of their constants on a kernel."""
+    x = torch.zeros(100)
+    (launch,) = launches(lambda: kernels.decorated[(2,)](x, x, 100))
+    assert observe(launch, "cuda:90").outcome is Outcome.PASS
+
+
 def test_a_compile_error_is_told_with_the_kernels_line() -> None:
     """The line that is refused, and not that of the kernel."""
     (launch,) = launches(lambda: kernels.refused[(1,)](torch.empty(64, device="cuda"), BLOCK=64))
