@@ -143,6 +143,7 @@ def accumulate(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 tuned_sum = triton.autotune(CONFIGS, key=["n"])(triton.jit(accumulate))
+tuned_sum_restored = triton.autotune(CONFIGS, key=["n"], restore_value=["out_ptr"])(triton.jit(accumulate))
 tuned_sum_reset = triton.autotune(CONFIGS, key=["n"], reset_to_zero=["out_ptr"])(triton.jit(accumulate))
 
 
@@ -531,3 +532,51 @@ def poll(flags_ptr, out_ptr, AHEAD: tl.constexpr):
         tl.atomic_poll(flags_ptr + program + AHEAD, 1)
     tl.store(out_ptr + program, 1)
     tl.atomic_xchg(flags_ptr + program + 1, 1)
+
+
+@triton.jit
+def count_in_scope(count_ptr, SCOPE: tl.constexpr):
+    tl.atomic_add(count_ptr, 1, scope=SCOPE)
+
+
+@triton.jit
+def claim(count_ptr, out_ptr, SEM: tl.constexpr):
+    """Programs store different values to one element, each with an atomic of its own before."""
+    tl.atomic_add(count_ptr + tl.program_id(0), 1, sem=SEM)
+    tl.store(out_ptr, tl.program_id(0))
+
+
+@triton.jit
+def mark_rows(out_ptr, stride, N, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    tl.store(out_ptr + tl.program_id(0) * stride + columns, 1.0, mask=columns < N)
+
+
+@triton.jit
+def shift_right(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i) >> 4)
+
+
+@triton.jit
+def difference(a, b):
+    return a - b
+
+
+@triton.jit
+def recurrence(a1, b1, a2, b2):
+    return a1 * a2, b1 * a2 + b2
+
+
+@triton.jit
+def scanned(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.associative_scan(tl.load(x_ptr + i), 0, difference))
+
+
+@triton.jit
+def scanned_back(a_ptr, b_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    _, h = tl.associative_scan((tl.load(a_ptr + i), tl.load(b_ptr + i)), 0, recurrence, reverse=True)
+    tl.store(out_ptr + i, h)
+    tl.store(out_ptr + BLOCK + i, tl.cumsum(tl.load(b_ptr + i), 0, reverse=True))

@@ -8,9 +8,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+import triton
 
+from portability.backend import Launch, Session
+from portability.interpret import SpinTimeout
 from portability.model import Outcome
 from portability.outcomes import problem_of
 from portability.results import read_run
@@ -77,6 +82,28 @@ def test_a_file_that_an_operator_lacks_is_the_operators_own() -> None:
     """Only what cannot be stored is the machine's."""
     problem = problem_of(FileNotFoundError(2, "No such file", "weights.bin"), None, "run", Path())
     assert "PORTABILITY_CACHE" not in problem.message
+
+
+def test_what_never_ends_is_a_timeout_at_its_line() -> None:
+    problem = problem_of(SpinTimeout("k: still in a loop", "k.py:3"), None, "run", Path())
+    assert (problem.outcome, problem.line) == (Outcome.TIMEOUT, "k.py:3")
+
+
+@pytest.mark.parametrize(
+    ("raising", "outcome"),
+    [(lambda: {}["BLOCK"], Outcome.LAUNCH_ERROR), (lambda: triton.cdiv("n", 2), Outcome.COMPILE_ERROR)],
+    ids=["in a file's own function", "in Triton"],
+)
+def test_what_a_launch_raises_is_of_the_compiler_where_that_raised_it(
+    raising: Callable[[], Any], outcome: Outcome
+) -> None:
+    """A grid that is a function is the file's own."""
+    launch = Launch("k", "k.py", 3)
+    session = SimpleNamespace(launches=[launch])
+    with pytest.raises((KeyError, TypeError)) as caught:
+        raising()
+    launch.error = caught.value
+    assert problem_of(caught.value, cast(Session, session), "run", Path()).outcome is outcome
 
 
 @pytest.mark.parametrize(

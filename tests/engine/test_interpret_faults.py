@@ -116,6 +116,18 @@ def test_an_atomic_past_the_end() -> None:
     assert out.tolist() == [1] * 6
 
 
+def test_what_is_stored_between_the_elements_of_a_view_is_outside_of_it() -> None:
+    """The columns beside a part of a matrix; the part itself, and every third column, are written as they are."""
+    whole = torch.zeros(5, 16)
+    session = run(lambda: k.mark_rows[(4,)](whole[:, :12], 16, 14, BLOCK=16))
+    message = only(session.problems, "out-of-view", line_of(k.mark_rows, "tl.store"))
+    assert "store of 2 of 14 lanes outside out_ptr (float32[5, 12], inside its storage), in the gaps" in message
+    assert whole[:4, :12].eq(1).all()
+    assert whole.sum() == 48
+    assert run(lambda: k.mark_rows[(5,)](torch.zeros(5, 16)[:, :12], 16, 12, BLOCK=16)).problems == []
+    assert run(lambda: k.mark_rows[(1,)](torch.zeros(16, 3).T[0], 3, 1, BLOCK=16)).problems == []
+
+
 def test_a_descriptor_of_more_rows_than_the_tensor_has() -> None:
     x, out = torch.ones(12, 16), torch.zeros(16, 16)
     right = run(lambda: k.copy_described[(1,)](x, out, 12, 16, BLOCK=16))
@@ -167,6 +179,23 @@ def test_what_others_stored_is_read_after_a_release_and_an_acquire(sem: str, fau
     for problem in session.problems:
         assert problem.line.endswith(line_of(k.last_one_sums, "tl.sum"))
         assert "program (3, 0, 0) reads element [0] of part_ptr, which program (0, 0, 0) writes" in problem.message
+
+
+@pytest.mark.parametrize(("scope", "faults"), [("cta", 1), ("gpu", 0), ("sys", 0)])
+def test_an_atomic_within_one_program_is_none_to_others(scope: str, faults: int) -> None:
+    count = torch.zeros(1, dtype=torch.int32)
+    session = run(lambda: k.count_in_scope[(4,)](count, SCOPE=scope))
+    assert count.item() == 4
+    assert [p.code for p in session.problems] == ["race"] * faults
+    for problem in session.problems:
+        assert 'scope="cta"' in problem.message
+
+
+@pytest.mark.parametrize(("sem", "faults"), [("acq_rel", 0), ("relaxed", 1)])
+def test_stores_are_ordered_by_atomics_that_order_something(sem: str, faults: int) -> None:
+    counts, out = torch.zeros(4, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+    session = run(lambda: k.claim[(4,)](counts, out, SEM=sem))
+    assert [p.code for p in session.problems] == ["race"] * faults
 
 
 def test_programs_may_read_what_they_wrote_themselves() -> None:
@@ -371,6 +400,8 @@ FAULTY: list[tuple[str, Any, str, Callable[[Any], Any]]] = [
         torch.zeros(16, 17), torch.zeros(16, 16), 17, BLOCK=16)),
     ("reduce-order", k.place_of_maximum, "tl.argmax", lambda q: q(
         torch.tensor([1.0, 5.0, 5.0, 0.0]), ints(0), LEFT=False, BLOCK=4)),
+    ("reduce-order", k.scanned, "tl.associative_scan", lambda q: q(
+        torch.arange(8.0), torch.zeros(8), BLOCK=8)),
     ("reduce-order", k.reduced, "tl.reduce", lambda q: q(
         torch.arange(8.0), torch.zeros(1), COMBINE=k.take_difference, BLOCK=8)),
     ("reduce-order", k.place_by_hand, "tl.reduce", lambda q: q(

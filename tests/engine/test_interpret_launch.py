@@ -160,6 +160,7 @@ def test_all_configurations_in_turn_show_what_tuning_does_to_an_output() -> None
     total, session = tuned(k.tuned_sum_reset, "all")
     assert total == 256
     assert [launch.constants["BLOCK"] for launch in session.launches] == [64, 128, 64]
+    assert tuned(k.tuned_sum_restored, "all")[0] == 256
 
 
 def test_a_sampled_grid_runs_the_ends_and_says_so() -> None:

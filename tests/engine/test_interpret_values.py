@@ -189,3 +189,22 @@ def test_no_symbol_of_cuda_is_missing() -> None:
     symbols = set(re.findall(r'"(__nv_\w+)"', inspect.getsource(libdevice)))
     assert len(symbols) > 300
     assert [s for s in sorted(symbols) if not known(s)] == []
+
+
+@pytest.mark.parametrize("dtype", [torch.uint32, torch.int32, torch.uint8, torch.int8])
+def test_a_shift_right_brings_in_zeros_or_the_sign_as_the_type_says(dtype: torch.dtype) -> None:
+    x = torch.tensor([0, 1, 17, 127, -1, -128, -17, 64], dtype=torch.int32).to(dtype)
+    out = torch.zeros_like(x)
+    run(k.shift_right, x, out, BLOCK=8)
+    assert np.array_equal(out.numpy(), np.right_shift(x.numpy(), 4))
+
+
+def test_scans_go_back_to_front_where_they_are_asked_to() -> None:
+    a, b, out = torch.rand(16), torch.randn(16), torch.zeros(32)
+    run(k.scanned_back, a, b, out, BLOCK=16)
+    expected, h = [], 0.0
+    for x, y in zip(a.flip(0).tolist(), b.flip(0).tolist(), strict=True):
+        h = h * x + y
+        expected.append(h)
+    assert torch.allclose(out[:16].flip(0), torch.tensor(expected), atol=1e-5)
+    assert torch.allclose(out[16:], b.flip(0).cumsum(0).flip(0), atol=1e-5)
