@@ -98,6 +98,12 @@ def test_spills_are_the_assemblers_where_its_log_is_given() -> None:
     assert without.spills == found.stack
 
 
+@pytest.mark.slow  # what spills takes a while to compile
+def test_spills_of_an_hsaco_are_its_vector_registers_in_bytes() -> None:
+    launch, found, _ = product("hip:gfx1100", size=128, num_warps=2)
+    assert found.spills == 4 * number(r"\.vgpr_spill_count: +(\d+)", launch.compiled.asm["amdgcn"]) > 0
+
+
 def test_what_the_system_reserves_is_not_the_kernels_shared_memory() -> None:
     _, found, _ = compiled("cuda:90", copy_kernel, torch.zeros(128), torch.zeros(128), SIZE=128)
     assert found.shared == 0
