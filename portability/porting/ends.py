@@ -39,6 +39,8 @@ def ends(harness: Harness, source: str, destination: str) -> tuple[End, End]:
         if target is None:
             known = sorted({t.id for t in harness.catalogue.targets})
             raise MatrixError(f"{option}: {name!r} is no target here; {nearest(name, known)}")
+        if target not in harness.catalogue.targets:  # in no list: probes are tried on it by its name
+            harness.adopt(replace(harness.catalogue, targets=(*harness.catalogue.targets, target)))
         adapter = harness.adapters[target.backend]
         found.append(End(target, adapter, facts_of(adapter, target.id)))
     return found[0], found[1]

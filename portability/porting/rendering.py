@@ -138,7 +138,8 @@ def _special(report: Report) -> Iterator[str]:
         yield "none of them, and no product or atomic, is refused or emulated there and not here"
     yield from _few([_fault(f) for f in report.missing])
     yield from _few([f"layout: {line}" for line in report.layouts])
-    yield from _few([f"differs silently: {_fault(f)}" for f in report.silent])
+    there = report.destination.id
+    yield from _few([f"differs silently: {_fault(f)}{_elsewhere(f, there)}" for f in report.silent])
     own = [f for f in report.lint if not f.everywhere]
     yield from _few([f"lint, there and not here: {_fault(f)}" for f in own])
     yield from _few([f"lint, there as here: {_fault(f)}" for f in report.lint if f.everywhere])
@@ -147,6 +148,11 @@ def _special(report: Report) -> Iterator[str]:
 def _fault(fault: Fault) -> str:
     place = f"{fault.line}: " if fault.line else ""
     return f"{place}{fault.code}: {fault.message}"
+
+
+def _elsewhere(fault: Fault, there: str) -> str:
+    """Name the targets of a difference that is none of the destination's: what moves is rid of it."""
+    return "" if not fault.targets or there in fault.targets else f" (on {', '.join(fault.targets)})"
 
 
 def _few(lines: Sequence[str]) -> list[str]:

@@ -221,6 +221,14 @@ def test_text_and_markdown_say_the_four_steps_and_end_in_what_to_do() -> None:
     assert "**Verdict: needs these blocks, by code that was compiled**" in markdown
 
 
+def test_a_difference_of_the_source_alone_is_told_with_its_target() -> None:
+    """Whoever reads "there" would take it for the destination."""
+    faults = [Fault("dot-imprecise", "14 bits there", Seen.ASSEMBLY, "k.py:3", (t,)) for t in ("cuda:90", "hip:gfx942")]
+    lines = render([replace(report(FITS), silent=tuple(faults))]).splitlines()
+    said = [line.strip() for line in lines if "14 bits" in line]
+    assert [line.endswith("(on cuda:90)") for line in said] == [True, False]
+
+
 def test_json_holds_the_verdict_the_exit_code_and_everything_else() -> None:
     data = json.loads(render([report(TOO_LARGE, choices=(SMALLER,))], "json"))
     kernel = data["kernels"][0]
@@ -340,6 +348,17 @@ def test_a_loose_file_is_held_against_both_targets(small: Project) -> None:
     refused = small.portability("port", "loose.py", "--from", "cuda:90", "--to", "hip:gfx942", "--write")
     assert refused.returncode == 2
     assert "names its blocks itself" in refused.stderr
+
+
+@pytest.mark.slow
+def test_an_architecture_in_no_list_is_a_destination_for_every_step(tmp_path: Path) -> None:
+    """It has no baseline, so that names of the language are tried on it."""
+    done = Project(tmp_path).portability(
+        "port", "vector_add", "--from", "cuda:90", "--to", "cuda:103", "--quick", "--most", "0"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "names of the language that it uses: " in done.stdout
+    assert "Verdict: moves as it is" in done.stdout
 
 
 PROGRAM = """
