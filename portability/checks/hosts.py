@@ -15,8 +15,6 @@ import torch
 import torch.utils._device
 from torch.overrides import TorchFunctionMode
 
-from portability.memory import Memory
-
 CODE = "host-tensor"
 MESSAGE = "{} is on the host: it was made without the device that run(dev) was given, and no device's launcher takes it"
 PLAIN = (torch.Tensor, torch.nn.Parameter)  # a subclass may have no storage of its own
@@ -48,7 +46,7 @@ class Hosts(TorchFunctionMode):
         placed = _placed(func, args, kwargs)
         given = list(_tensors((args, kwargs)))
         if placed and func in COPIES and any(made is t for t in given) and self._comes_from_host(made):
-            made = Memory(0, 0).place("", made, str(made.device))
+            made = _copied(made)
         moved = placed or any(_storage(t) in self._moved for t in given)
         for tensor in _tensors(made):
             if type(tensor) not in PLAIN or not tensor.numel():
@@ -82,6 +80,13 @@ def _placed(func: Any, args: Any, kwargs: Mapping[str, Any]) -> bool:
     if kwargs.get("device") is not None or kwargs.get("pin_memory") or getattr(func, "__name__", "") in MOVES:
         return True
     return func is torch.Tensor.to and any(isinstance(a, (str, int, torch.device, torch.Tensor)) for a in args[1:])
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy with all that the tensor is a view of, so that what lies beside it lies there too."""
+    empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    whole = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]  # torch's own
+    return empty.set_(whole, tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
 def _storage(tensor: torch.Tensor) -> int:

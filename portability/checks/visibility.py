@@ -1,7 +1,8 @@
-"""What one program stores and then reads back by other lanes, with nothing between that makes the store visible.
+"""What one program stores and other lanes of it load, or the other way round, with nothing between that orders them.
 
 The threads of a program see each other's stores to global memory after a barrier (`tl.debug_barrier`), which the
-compiler does not insert for them. In the interpreter all lanes go in step, so that such a kernel is right there.
+compiler does not insert for them; nor does one thread wait with a store for what others load before it. In the
+interpreter all lanes go in step, so that such a kernel is right there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,15 @@ MESSAGE = (
     "reads what other lanes of this program stored, with no barrier between: on a device it may see what was there "
     "before; tl.debug_barrier() orders them"
 )
+OVERWRITES = (
+    "overwrites what other lanes of this program load before, with no barrier between: on a device they may see what "
+    "is stored here; tl.debug_barrier() orders them"
+)
+# Operations in which threads wait for each other once they have loaded what they combine or move.
+MEETINGS = (
+    "create_trans", "create_reshape", "create_join", "create_split", "create_cat", "create_gather", "create_histogram",
+)  # fmt: skip
+Stored = list[tuple[Array, Array]]  # sorted addresses, and their lanes
 
 
 class Visibility:
@@ -34,10 +44,15 @@ class Visibility:
         self._session, self._here = session, here
         self._seen: set[str] = set()
         self._program: Any = None
-        self._stored: list[tuple[Array, Array]] = []  # sorted addresses, and their lanes
+        self._stored: Stored = []
+        self._loaded: Stored = []
         self._lanes = 0
         for name in ("create_barrier", "create_dot", "create_dot_scaled"):
-            setattr(session.builder, name, self._clearing(getattr(session.builder, name)))
+            setattr(session.builder, name, self._clearing(getattr(session.builder, name), self._forget))
+        reducer = session.language.reducer
+        met = [(session.builder, n) for n in MEETINGS if hasattr(session.builder, n)]
+        for owner, name in (*met, (reducer, "reduce"), (reducer, "scan")):
+            setattr(owner, name, self._clearing(getattr(owner, name), self._loaded.clear))
         session.access.observers.append(self.observe)
 
     def observe(self, kind: str, addresses: Array, lanes: Array, size: int, values: Array | None) -> None:
@@ -47,38 +62,46 @@ class Visibility:
             self._program = place
             self._forget()
         if kind == "store":
-            self._note(addresses, lanes)
-        elif kind == "load" and self._stored and self._reads_others(addresses, lanes):
-            self._warn(self._here())
+            if self._loaded and self._by_others(self._loaded, addresses, lanes):
+                self._warn(self._here(), OVERWRITES)
+            self._note(self._stored, addresses, lanes)
+        elif kind == "load":
+            if self._stored and self._by_others(self._stored, addresses, lanes):
+                self._warn(self._here(), MESSAGE)
+            if lanes.size > 1:  # a scalar is loaded by every thread, and so by the one that stores
+                self._note(self._loaded, addresses, lanes)
 
-    def _warn(self, line: str) -> None:
+    def _warn(self, line: str, message: str) -> None:
         if line not in self._seen:
             self._seen.add(line)
-            self._session.warnings.append(Finding(CODE, f"{self._session.report.kernel}: {MESSAGE}", line))
+            self._session.warnings.append(Finding(CODE, f"{self._session.report.kernel}: {message}", line))
 
-    def _note(self, addresses: Array, lanes: Array) -> None:
+    def _note(self, accesses: Stored, addresses: Array, lanes: Array) -> None:
         flat = np.flatnonzero(lanes)
         if flat.size and self._lanes + flat.size <= MOST:
             where = addresses.reshape(-1)[flat]
             order = np.argsort(where, kind="stable")
-            self._stored.append((where[order], flat[order]))
+            accesses.append((where[order], flat[order]))
             self._lanes += flat.size
 
-    def _reads_others(self, addresses: Array, lanes: Array) -> bool:
+    def _by_others(self, accesses: Stored, addresses: Array, lanes: Array) -> bool:
+        """Whether a lane here has an address that another lane has there."""
         here = np.flatnonzero(lanes)
         where = addresses.reshape(-1)[here]
-        for stored, by in self._stored:
+        for stored, by in accesses:
             at = np.minimum(np.searchsorted(stored, where), stored.size - 1)
             if bool(((stored[at] == where) & (by[at] != here)).any()):
                 return True
         return False
 
-    def _clearing(self, function: Any) -> Any:
+    def _clearing(self, function: Any, forget: Callable[[], None]) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
-            self._forget()
+            forget()
             return function(*args, **kwargs)
 
         return call
 
     def _forget(self) -> None:
-        self._stored, self._lanes = [], 0
+        self._stored.clear()
+        self._loaded.clear()
+        self._lanes = 0

@@ -91,7 +91,7 @@ def test_what_never_ends_is_a_timeout_at_its_line() -> None:
 
 @pytest.mark.parametrize(
     ("raising", "outcome"),
-    [(lambda: {}["BLOCK"], Outcome.LAUNCH_ERROR), (lambda: triton.cdiv("n", 2), Outcome.COMPILE_ERROR)],
+    [(lambda: dict[str, int]()["BLOCK"], Outcome.LAUNCH_ERROR), (lambda: triton.cdiv("n", 2), Outcome.COMPILE_ERROR)],
     ids=["in a file's own function", "in Triton"],
 )
 def test_what_a_launch_raises_is_of_the_compiler_where_that_raised_it(

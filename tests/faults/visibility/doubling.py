@@ -12,7 +12,7 @@ def running_sum(x_ptr, N: tl.constexpr, STEPS: tl.constexpr):
     i = tl.arange(0, N)
     for step in tl.static_range(STEPS):
         before = tl.load(x_ptr + i - (1 << step), mask=i >= (1 << step), other=0.0)  # here: missing-barrier
-        tl.store(x_ptr + i, tl.load(x_ptr + i) + before)
+        tl.store(x_ptr + i, tl.load(x_ptr + i) + before)  # here: missing-barrier
 
 
 def data():
