@@ -88,7 +88,7 @@ class _Mover:
                     f"{launch.sample} was not tried: {there.detail if there else 'it is too large to interpret'}"
                 )
                 continue
-            attempt = self._attempt(launch, here, there)
+            attempt = self._tuned(launch, here, self._attempt(launch, here, there))
             attempts.append(attempt)
             pairs.append(Pair(launch.dtype, _readings(launch, here), _readings(launch, there)))
             if attempt.claimed and not attempt.moves and not attempt.fails_on_both:
@@ -109,6 +109,18 @@ class _Mover:
         if self.destination.target.evidence is Evidence.NONE:
             return replace(report, notes=(*notes, self.destination.target.why))
         return judged(report) if attempts else report
+
+    def _tuned(self, launch: Launched, here: Observation | None, attempt: Attempt) -> Attempt:
+        """Return the attempt with a further configuration of its tuner, where the first that compiles spills.
+
+        A tuner times all of them, and takes one that does not.
+        """
+        if attempt.outcome is Outcome.PASS and attempt.spills:
+            for call in launch.calls[1 : 1 + self.request.most]:
+                further = self._attempt(replace(launch, calls=(call,)), here, self._run(launch, call))
+                if further.moves:
+                    return replace(further, blocks_from="a configuration of its tuner")
+        return attempt
 
     def _attempt(self, launch: Launched, here: Observation | None, there: Observation) -> Attempt:
         spills = [max((r.spills or 0 for r in o.resources), default=0) if o else 0 for o in (there, here)]
@@ -132,6 +144,8 @@ class _Mover:
         why = f"{place}{launch.sample}: {attempt.detail.rstrip('.')}" + (
             f": {attempt.advice}" if attempt.advice else ""
         )
+        if attempt.outcome is Outcome.PASS:  # it spills: slower, and no change is needed for it
+            why = ""
         if len(launch.calls) > 1 or not own or not self.request.most:
             return Choice((launch.dtype,), why=why)
         space = {n: _smaller(n, v) for n, v in own.items()}

@@ -6,17 +6,25 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from portability.backend import discover
 from portability.checks.model import Fault, Seen
-from portability.model import CaseInfo, Evidence, Outcome, SampleInfo, Target
+from portability.facts import Facts
+from portability.model import CaseInfo, Cell, Evidence, Observation, Outcome, Resources, SampleInfo, Target
 from portability.porting import advice, reading
+from portability.porting.ends import End
 from portability.porting.model import Attempt, Choice, Entry, Report, Verdict
+from portability.porting.recorded import _Mover
 from portability.porting.rendering import render
 from portability.porting.search import neighbours, space_of
+from portability.porting.session import Request
 from portability.porting.subject import find
 from portability.porting.verdict import judged
+from portability.record.cases import Launched
+from portability.record.model import Call, Recording
 
 from .conftest import Project
 
@@ -394,6 +402,23 @@ def test_a_recorded_launch_is_moved_with_smaller_blocks_where_its_own_do_not_fit
     assert kernel["choices"][0]["blocks"]["BLOCK"] <= 128
     assert "gives what the recorded blocks give" in kernel["choices"][0]["interpreted"]
     assert "wgmma f16 -> v_mfma" in kernel["layouts"][0]
+
+
+def test_a_tuner_that_has_a_configuration_without_spills_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes that one; where none is left a launch that spills still works, and needs no change."""
+    launch = Launched("p:k", "p", tuple(Call("k", "p", "k.py", 1, "", config=c) for c in "ab"))
+    cell = Cell("p:k", "float32", "1", "hip:gfx942")
+    spilling, fitting = (
+        Observation(cell, Evidence.COMPILED, Outcome.PASS, resources=(Resources("k", spills=s),)) for s in (4096, 0)
+    )
+    ends = [End(t, discover()[t.backend], Facts({})) for t in (HERE, THERE)]
+    for found, moves in ((fitting, True), (spilling, False)):
+        mover = _Mover(cast(Any, None), Recording("cuda:90"), *ends, Request("cuda:90", "hip:gfx942", most=4))
+        monkeypatch.setattr(mover, "_run", lambda *_, found=found: found)
+        attempt = mover._tuned(launch, None, mover._attempt(launch, None, spilling))
+        assert attempt.moves is moves
+        if not moves:
+            assert mover._choice(launch, attempt).why == ""
 
 
 @pytest.mark.slow
