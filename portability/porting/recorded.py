@@ -83,7 +83,7 @@ class _Mover:
         attempts, pairs, choices, notes = [], [], [], []
         for launch in launches:
             here, there = (seen.get((name, launch.sample, e.target.id)) for e in (self.source, self.destination))
-            if there is None or there.outcome is Outcome.UNAVAILABLE:
+            if there is None or there.outcome in (Outcome.UNAVAILABLE, Outcome.HARNESS_ERROR):
                 notes.append(
                     f"{launch.sample} was not tried: {there.detail if there else 'it is too large to interpret'}"
                 )

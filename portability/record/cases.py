@@ -13,7 +13,6 @@ from portability.backend import FLOATS, INTEGERS
 from portability.model import CaseInfo, Cell, SampleInfo, Target
 from portability.record.arguments import storages, tensors
 from portability.record.model import Call, Recording
-from portability.table import PACKAGE
 
 DTYPES = {*FLOATS, *INTEGERS, "uint16", "uint32", "uint64"}
 DTYPES |= {f"float8_{n}" for n in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")}
@@ -105,6 +104,8 @@ def small(launch: Launched) -> bool:
 
 def infos(several: Iterable[Launched]) -> list[CaseInfo]:
     """Return what the results file says of the kernels."""
+    from portability.table import PACKAGE  # what makes tables is nothing that a runner of another environment has
+
     found: dict[str, list[Launched]] = {}
     for x in several:
         found.setdefault(x.name, []).append(x)

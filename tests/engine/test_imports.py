@@ -12,6 +12,8 @@ import pytest
 import tomllib
 from packaging.requirements import Requirement
 
+from portability.runner import OPERATIONS
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "portability"
 LIGHT = (
@@ -31,6 +33,8 @@ ALLOWED = {
     "results": {"model", "expectations", "binaries"},
     "merge": {"model", "results"},
 }
+
+ABSENT = ("packaging", "tabulate", "pytest", "xdist", "jinja2", "matplotlib")
 
 # what each distribution of this repository ships, and what it may ask for beside its declared dependencies
 SHIPS = {
@@ -83,6 +87,16 @@ def test_what_needs_no_compiler_imports_none() -> None:
     code += "print([m for m in ('torch', 'triton', 'numpy') if m in sys.modules])"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert made.stdout.strip() == "[]"
+
+
+def test_a_runner_needs_nothing_but_torch_and_triton() -> None:
+    """In the environment of another compiler none of what reads `matrix.toml`, tests or prints is installed."""
+    served = [module for module, _, _ in OPERATIONS.values()]
+    modules = [f"portability.{m}" for m in ("runner", "run", "outcomes", "reproducer.change", "mutation.load", *served)]
+    code = f"import sys, importlib\nsys.modules.update(dict.fromkeys({ABSENT!r}))\n"
+    code += f"for m in {modules!r}: importlib.import_module(m)\n"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert made.returncode == 0, made.stderr
 
 
 def anywhere_imported(path: Path) -> Iterator[str]:
