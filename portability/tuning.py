@@ -136,21 +136,30 @@ def fold(
     families: Mapping[str, Sequence[str]],
     every: Iterable[str],
     kept: Mapping[str, Mapping[str, int]] | None = None,
+    within: Mapping[str, str] | None = None,
 ) -> dict[str, Found]:
     """Return what was found by target as few entries as say the same: for all as "*", for a family, or for a target.
 
     What was found for one target alone stays that target's. `every`: the targets that an entry for "*" or a family
     decides. One of them that is not in `found` keeps the blocks that `kept` has for it: an entry that would give it
-    others is not made.
+    others is not made. `within`: the place of the entry that a target goes by now; one at a more general place would
+    not count there, as the more specific wins.
     """
-    rest, made, kept = dict(found), {}, kept or {}
+    rest, made, kept, within = dict(found), {}, kept or {}, within or {}
     if len(found) == 1:
         return rest
+
+    def counts(target: str, members: Sequence[str]) -> bool:
+        place = within.get(target, "*")
+        return place == "*" or set(members) <= set(families.get(place, (place,)))
+
     by_size = sorted(families.items(), key=lambda f: len(set(f[1]) & set(every)), reverse=True)
     for selector, members in [("*", tuple(every)), *by_size]:
         covered = [t for t in every if t in members]
         one = next((rest[t] for t in covered if t in rest), None)
         if one is None or (selector == "*" and len(covered) == 1):
+            continue
+        if not all(counts(t, members) for t in covered if t in rest):
             continue
         if all(rest[t] == one if t in rest else dict(kept.get(t, {})) == dict(one[0]) for t in covered):
             made[selector] = one

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -80,7 +80,7 @@ def _of_case(harness: Harness, case: CaseInfo, args: argparse.Namespace) -> bool
         targets = [t for t in targets if before[t.id].source == DEFAULT]
     base = {t: b.blocks for t, b in before.items()}
     found = {t.id: _tune(harness, case, t, args, dtypes, base[t.id]) for t in targets}
-    _entries(harness, case, args, found, f"/{args.dtype}" if args.dtype else "", base)
+    made = _entries(harness, case, args, found, f"/{args.dtype}" if args.dtype else "", base)
     good = [*found.values()]
     for dtype in wide:
         base = {t.id: _looked_up(harness, case, t, dtype).blocks for t in harness.catalogue.targets}
@@ -90,7 +90,7 @@ def _of_case(harness: Harness, case: CaseInfo, args: argparse.Namespace) -> bool
             for t in targets
             if _claims(harness, t, dtype) and not _fits(harness, case, t, dtype, base[t.id])
         }
-        _entries(harness, case, args, own, f"/{dtype}", base)
+        _entries(harness, case, args, own, f"/{dtype}", base, made)
         good += own.values()
     return None not in good
 
@@ -108,21 +108,36 @@ def _by_width(dtypes: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _entries(
     harness: Harness, case: CaseInfo, args: argparse.Namespace, found: Mapping[str, tuning.Found | None], suffix: str,
-    base: Mapping[str, Blocks],
-) -> None:  # fmt: skip
-    """Print or write what was found by target, in as few entries as say the same."""
+    base: Mapping[str, Blocks], before: Collection[str] = (),
+) -> list[str]:  # fmt: skip
+    """Print or write what was found by target, in as few entries as say the same; return their places.
+
+    `before`: the places of entries that were found just before, and may not be in the table.
+    """
+    made: list[str] = []
     of_target = {t.id: harness.adapters[t.backend] for t in harness.catalogue.targets}
     for backend in {of_target[t].name: of_target[t] for t in found}.values():
         of_backend = {t: f for t, f in found.items() if f is not None and t in backend.targets}
         apart = {t for t in backend.targets if t not in of_backend and _own_entry(backend, case, t)}
         kept = {t: _of_space(case, blocks) for t, blocks in base.items()}
-        folded = tuning.fold(of_backend, backend.families, set(backend.targets) - apart, kept)
+        within = {t: _place_of(backend, case, t, suffix, before) for t in of_backend}
+        folded = tuning.fold(of_backend, backend.families, set(backend.targets) - apart, kept, within)
+        made += folded
         for place, (blocks, how) in folded.items():
             text = entry_of(case, place + suffix, blocks, how)
             print(f"\n{text}")
             if args.write:
                 tuning.write_entry(backend.block_table(), case.name, place + suffix, text)
                 print(f"written to {backend.block_table().name}")
+    return made
+
+
+def _place_of(backend: Backend, case: CaseInfo, target: str, suffix: str, before: Collection[str]) -> str:
+    """Return the place of the most specific entry that names something that is searched: of the table, or `before`."""
+    table = read_blocks(backend.block_table()).get(case.name, {})
+    named = {place for place, values in table.items() if set(case.space) & set(values)} | set(before)
+    places = (target, *backend.families_of(target))
+    return next((p for p in places if p in named or p + suffix in named), "*")
 
 
 def _looked_up(harness: Harness, case: CaseInfo, target: Target, dtype: str) -> Resolved:

@@ -108,6 +108,17 @@ def test_an_entry_never_covers_a_target_that_was_not_searched() -> None:
     assert set(fold({"hip:a": few, "hip:c": few}, FAMILIES, every, {"hip:b": {"N": 2}})) == {"hip:narrow", "hip:a"}
 
 
+def test_an_entry_is_not_made_where_a_more_specific_one_decides() -> None:
+    """Of entries the most specific wins, whether or not it names the dtype."""
+    families = {"cdna": ("hip:gfx90a", "hip:gfx942"), "cdna3": ("hip:gfx942",)}
+    targets = ("hip:gfx90a", "hip:gfx942", "hip:gfx1100")
+    found = {t: ({"BLOCK_M": 32}, "search") for t in targets}
+    assert set(fold(found, families, targets)) == {"*"}
+    assert set(fold(found, families, targets, within={"hip:gfx90a": "cdna"})) == {"cdna", "hip:gfx1100"}
+    apart = {"hip:gfx90a": "hip:gfx90a", "hip:gfx942": "cdna3"}
+    assert set(fold(found, families, targets, within=apart)) == {"hip:gfx90a", "cdna3", "hip:gfx1100"}
+
+
 def test_a_broken_table_is_left_alone(tmp_path: Path) -> None:
     table = tmp_path / "rocm.toml"
     table.write_text("[matmul\n")
@@ -128,7 +139,7 @@ def test_without_hardware_an_entry_is_printed_and_says_so(project: Callable[[str
 
 
 class FakeHarness:
-    """Two targets on which everything works, but that float32 spills from BLOCK_SIZE 512 on."""
+    """Two targets on which everything works, but that what `compiled` says spills."""
 
     def __init__(self, compiled: Callable[[Cell, Mapping[str, int]], int]) -> None:
         self.adapters, self.matrix, self.compiled = discover(), Matrix(), compiled
@@ -150,6 +161,8 @@ class FakeHarness:
          {"cuda:ampere", "cuda:ampere/float32"}),
         (lambda cell, blocks: int(cell.dtype == "float32" and cell.target == "cuda:86" and blocks["BLOCK_SIZE"] > 256),
          {"cuda:ampere", "cuda:86/float32"}),
+        (lambda cell, blocks: int((cell.dtype == "float32" or cell.target == "cuda:86") and blocks["BLOCK_SIZE"] > 256),
+         {"cuda:80", "cuda:86", "cuda:80/float32"}),
     ],
 )  # fmt: skip
 def test_a_wide_dtype_gets_an_entry_where_that_of_the_others_does_not_fit_it(
@@ -161,7 +174,7 @@ def test_a_wide_dtype_gets_an_entry_where_that_of_the_others_does_not_fit_it(
     out = capsys.readouterr().out
     printed = tomllib.loads("\n".join(re.findall(r"^\[.*\n(?:\w+ = .*\n)+", out, re.MULTILINE)))["made_up"]
     assert set(printed) == places
-    assert printed["cuda:ampere"]["BLOCK_SIZE"] == 1024
+    assert printed.get("cuda:ampere", printed.get("cuda:80"))["BLOCK_SIZE"] == 1024
     assert all(printed[p]["BLOCK_SIZE"] == 256 for p in places if p.endswith("float32"))
 
 
