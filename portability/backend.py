@@ -336,7 +336,7 @@ def look_up_blocks(
     tables = [(backend.block_table().name, _adapter_table(backend)), ("matrix.toml", override or {})]
     for name, table in tables:
         entries = table.get(kernel, {})
-        for selector in _selectors(backend, target, dtype):
+        for selector in selectors(backend, target, dtype):
             if selector in entries:
                 values = {k: v for k, v in entries[selector].items() if isinstance(v, int)}
                 blocks = blocks | values
@@ -344,7 +344,8 @@ def look_up_blocks(
     return Resolved(blocks, source)
 
 
-def _selectors(backend: Backend, target: str, dtype: str) -> list[str]:
+def selectors(backend: Backend, target: str, dtype: str) -> list[str]:
+    """Return the names of the entries that count for `dtype` on `target`, the most specific last."""
     places = ["*", *reversed(backend.families_of(target)), target]
     return [s for place in places for s in (place, f"{place}/{dtype}")]
 

@@ -14,7 +14,8 @@ import torch
 import triton
 import triton.language as tl
 
-from portability.backend import Launch, Limits, Session, check_launch, discover, read_blocks
+from portability import kernel
+from portability.backend import Launch, Limits, Session, check_launch, discover, read_blocks, selectors
 from portability.backends.cuda import Cuda, enumerate_devices
 from portability.backends.rocm import Rocm, architecture, read_topology, visible_devices
 from portability.device import Device, DeviceBackend, NotHereError
@@ -303,6 +304,21 @@ def test_block_tables_name_targets_families_and_dtypes_that_exist(adapter: Devic
         if place not in places or (dtype and not hasattr(torch, dtype))
     ]
     assert unknown == []
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda a: a.name)
+def test_no_entry_of_a_block_table_is_without_effect(adapter: DeviceBackend) -> None:
+    """Of entries the most specific wins: a family's for one dtype counts for nothing beside a target's for all."""
+    dtypes = {name: case.dtypes for name, case in kernel.discover().cases.items()}
+    for name, entries in read_blocks(adapter.block_table()).items():
+        effective = set()
+        for target in adapter.targets:
+            for dtype in filter(lambda d, t=target: adapter.claims(t, d), dtypes[name]):
+                decides = {n: s for s in selectors(adapter, target, dtype) if s in entries for n in entries[s]}
+                effective |= set(decides.values())
+        # what a family of one target says is for its other devices, which are in no list
+        lone = {f for f, members in adapter.families.items() if len(members) == 1}
+        assert {s for s in entries if s not in effective and s.partition("/")[0] not in lone} == set(), name
 
 
 def test_both_are_found_and_neither_sees_the_others_devices() -> None:
