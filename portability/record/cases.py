@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from portability.backend import FLOATS, INTEGERS
+from portability.backend import FLOATS, INTEGERS, discover
 from portability.model import CaseInfo, Cell, SampleInfo, Target
 from portability.record.arguments import storages, tensors
 from portability.record.model import Call, Recording
@@ -117,6 +117,13 @@ def infos(several: Iterable[Launched]) -> list[CaseInfo]:
         )
         for name, some in found.items()
     ]  # fmt: skip
+
+
+def recordable() -> list[str]:
+    """Return the targets that a program can be told of while its launches are recorded."""
+    from portability.device import DeviceBackend
+
+    return [t for a in discover().values() if isinstance(a, DeviceBackend) for t in a.targets]
 
 
 def names_of(calls: Iterable[Call]) -> Mapping[tuple[str, str], str]:

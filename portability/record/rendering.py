@@ -10,7 +10,7 @@ from dataclasses import replace
 from portability import report
 from portability.merge import merge
 from portability.model import Evidence, Observation, Outcome, Resources, to_json
-from portability.record.cases import origins
+from portability.record.cases import origins, recordable
 from portability.record.model import Recording, compiler_of
 from portability.render import render
 from portability.results import Run
@@ -85,10 +85,10 @@ def _for_others(observations: Sequence[Observation], recordings: Sequence[Record
         made_for = dict.fromkeys(r.target for r in recordings if r.program == program)
         others = [t for t in compiled if compiler_of(t) not in map(compiler_of, made_for)]
         if others:
-            yield (
-                f"{' '.join(program) or 'the program'} was recorded for {', '.join(made_for)}, and may launch "
-                f"otherwise on {', '.join(others)}: portability record --target {others[0]}"
-            )
+            name = " ".join(program) or "the program"
+            words = f"{name} was recorded for {', '.join(made_for)}, and may launch otherwise on {', '.join(others)}"
+            first = next((t for t in others if t in recordable()), "")
+            yield f"{words}: portability record --target {first}" if first else words
 
 
 def _failing(observations: Sequence[Observation], tests: Mapping[tuple[str, str], str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from tests.engine.conftest import ROOT
 from tests.engine.fake_runs import cell, header, run, seen
 
 RECIPES = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+PAGES = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))))
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", RECIPES, re.MULTILINE | re.DOTALL)
 # Also where a step of a job runs it, behind "run:", and in the text, between backticks.
 WRITTEN = re.findall(r"(?:^|run: |/bin/|`)portability ((?:[^\n`>](?!>))+)", RECIPES, re.MULTILINE)
@@ -38,6 +39,16 @@ def test_the_recipes_use_many_commands() -> None:
 @pytest.mark.parametrize("command", sorted({w.strip() for w in WRITTEN if len(w.split()) > 1}))
 def test_a_command_of_the_recipes_has_these_options(command: str) -> None:
     assert parsed(command)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_of_a_command_is_on_a_page(command: str) -> None:
+    """By one of its names."""
+    parser = argparse.ArgumentParser(add_help=False)
+    importlib.import_module(f"portability.commands.{command.replace('-', '_')}").add_arguments(parser)
+    for option in (a.option_strings for a in parser._actions if a.option_strings):
+        names = "|".join(map(re.escape, option))
+        assert re.search(rf"(?<![\w-])({names})(?![\w-])", PAGES), f"portability {command} {option[-1]}"
 
 
 def shell(text: str) -> list[list[str]]:

@@ -510,6 +510,8 @@ def test_a_target_is_given_what_each_program_launched_for_its_compiler() -> None
     assert said == (
         "b.py was recorded for cuda:90, and may launch otherwise on hip:gfx942: portability record --target hip:gfx942"
     )
+    seen = [Observation(Cell("m:b", "float32", "1", "npu:Ascend910B3"), Evidence.LOWERED, Outcome.PASS)]
+    assert all("portability record" not in said for said in rendering._for_others(seen, recordings))
 
 
 @pytest.mark.parametrize("claimed", [True, False])
