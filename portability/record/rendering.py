@@ -129,7 +129,9 @@ def _targets(observations: Sequence[Observation]) -> str:
 
 
 def _first(observation: Observation) -> str:
-    return observation.detail.strip().split("\n", 1)[0]
+    """Return what is said first; of what was interpreted all: the access that a value comes from is said after it."""
+    lines = observation.detail.strip().split("\n")
+    return "; ".join(lines if observation.evidence is Evidence.INTERPRETED else lines[:1])
 
 
 def _needs(resources: Sequence[Resources]) -> str:

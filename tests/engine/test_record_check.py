@@ -475,6 +475,14 @@ def test_what_fails_alike_but_for_its_numbers_is_one_line() -> None:
     assert line == "p:k (2 launches) on cuda:75: compile_error at k.py:3: got 'tensor<128x64xi8>'"
 
 
+def test_what_the_interpreter_found_is_told_with_the_access_that_it_comes_from() -> None:
+    """An output that follows what no one wrote has a load past the end behind it."""
+    said = "y[0] follows what memory held\nload of 31 of 32 lanes outside x"
+    cell = Cell("p:k", "float32", "1", "interpreter")
+    (line,) = rendering._failing([Observation(cell, Evidence.INTERPRETED, Outcome.UNDEFINED_VALUE, "", said)], {})
+    assert line.endswith("undefined_value: y[0] follows what memory held; load of 31 of 32 lanes outside x")
+
+
 def test_what_many_kernels_fail_for_is_one_line() -> None:
     """With each of them and its line; two are told apart."""
     seen = [
