@@ -47,7 +47,7 @@ class Hosts(TorchFunctionMode):
         given = list(_tensors((args, kwargs)))
         if placed and func in COPIES and any(made is t for t in given) and self._comes_from_host(made):
             made = _copied(made)
-        moved = placed or any(_storage(t) in self._moved for t in given)
+        moved = placed or any(type(t) in PLAIN and _storage(t) in self._moved for t in given)
         for tensor in _tensors(made):
             if type(tensor) not in PLAIN or not tensor.numel():
                 continue

@@ -50,8 +50,7 @@ class Asked(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of torch, and note what it is asked of."""
         made = func(*args, **(kwargs or {}))
-        first = args[0] if args and isinstance(args[0], torch.Tensor) else None
-        number = self._numbers.get(_storage(first)) if first is not None else None
+        number = self._numbers.get(_storage(args[0])) if args and type(args[0]) in PLAIN else None
         if number is not None and func in self._looks:
             self.found.add(number)
         elif number is not None and func is torch.Tensor.to:
@@ -59,11 +58,14 @@ class Asked(TorchFunctionMode):
         return made
 
     def _given(self, tensor: torch.Tensor, number: int) -> torch.Tensor:
+        if type(tensor) not in PLAIN:
+            return tensor
         self._numbers[_storage(tensor)] = number
         self._kept.append(tensor)
         return tensor
 
 
+PLAIN = (torch.Tensor, torch.nn.Parameter)  # a subclass may have no storage of its own
 LOOKS = (torch.Tensor.is_contiguous, torch.Tensor.contiguous)
 
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from portability.checks.hosts import Hosts
+from portability.checks.layouts import Asked
 
 DEV = "cpu"  # what `run` is given under the interpreter
 
@@ -112,3 +113,43 @@ def test_a_tensor_that_gathers_a_gradient_is_taken_as_it_is() -> None:
     weight = torch.zeros(4, requires_grad=True)
     with Hosts(Session()):
         assert weight.to(DEV) is weight
+
+
+class Wrapped(torch.Tensor):
+    """A tensor without memory of its own."""
+
+    @staticmethod
+    def __new__(cls, held: torch.Tensor) -> Wrapped:
+        made: Wrapped = torch.Tensor._make_wrapper_subclass(cls, held.shape)
+        made.held = held
+        return made
+
+    held: torch.Tensor
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
+        return func(*(a.held if isinstance(a, Wrapped) else a for a in args), **(kwargs or {}))
+
+
+def test_tensors_without_memory_of_their_own_are_let_be() -> None:
+    """Neither where they are nor which layout they have can be told."""
+    with Hosts(Session()):
+        assert (Wrapped(torch.ones(4)) + 1).eq(2).all()
+    asked = Asked(lambda: [Wrapped(torch.ones(4)), torch.ones(4)], strides=True)
+    with asked:
+        wrapped, plain = asked.data()
+        wrapped.is_contiguous()
+        plain.view(2, 2).is_contiguous()
+    assert asked.found == {1}
+
+
+def test_inputs_whose_layout_is_looked_at_are_known() -> None:
+    """Also of what was made of them on the device, and by their strides where these are compared."""
+    for strides, found in ((False, {0, 1}), (True, {0, 1, 2})):
+        asked = Asked(lambda: {"a": torch.ones(4), "more": (torch.ones(4), torch.ones(4), torch.ones(4))}, strides)
+        with asked:
+            data = asked.data()
+            data["a"].to(torch.float64).contiguous()
+            assert data["more"][0].is_contiguous()
+            assert data["more"][1].stride(0) == 1
+        assert asked.found == found
