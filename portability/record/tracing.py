@@ -48,8 +48,9 @@ def traced_nowhere(kind: str) -> Iterator[None]:
         # Written by what copies a tensor's description (`torch._subclasses.meta_utils`); C++ reads it.
         "fake_device": property(lambda self: vars(self)["_fake_device"], _place(here)),
     }
-    for answer in (torch.is_autocast_enabled, torch.get_autocast_dtype):
-        answer._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as `assume_constant_result` of torch does
+    answers: tuple[Any, ...] = (torch.is_autocast_enabled, torch.get_autocast_dtype)
+    for answer in answers:
+        answer._dynamo_marked_constant = True  # as `torch.compiler.assume_constant_result` does
     # Else the trace ends at each `x.to(…)`, since it does not go into what stands for it.
     traced = on_import("torch._dynamo", lambda dynamo: dynamo.allow_in_graph(torch.Tensor.to))
     with decoded(told), replaced(FakeTensor, changed), traced:
@@ -80,9 +81,10 @@ def _put(function: Callable[..., Any]) -> None:
 @contextlib.contextmanager
 def scripted() -> Iterator[None]:
     """Let TorchScript know torch's functions by what stands for them, which it would compile as Python otherwise."""
-    from torch.jit._builtins import _get_builtin_table
+    from torch.jit import _builtins
 
-    known = _get_builtin_table()  # what a function is to TorchScript, by its id
+    table: Any = _builtins._get_builtin_table
+    known = table()  # what a function is to TorchScript, by its id
     standing = [f for m in MODULES for f in vars(m).values() if id(getattr(f, "__wrapped__", None)) in known]
     known.update({id(f): known[id(f.__wrapped__)] for f in standing})
     try:

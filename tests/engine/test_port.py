@@ -411,9 +411,9 @@ def test_a_tuner_that_has_a_configuration_without_spills_moves(monkeypatch: pyte
     spilling, fitting = (
         Observation(cell, Evidence.COMPILED, Outcome.PASS, resources=(Resources("k", spills=s),)) for s in (4096, 0)
     )
-    ends = [End(t, discover()[t.backend], Facts({})) for t in (HERE, THERE)]
+    here, there = (End(t, discover()[t.backend], Facts({})) for t in (HERE, THERE))
     for found, moves in ((fitting, True), (spilling, False)):
-        mover = _Mover(cast(Any, None), Recording("cuda:90"), *ends, Request("cuda:90", "hip:gfx942", most=4))
+        mover = _Mover(cast(Any, None), Recording("cuda:90"), here, there, Request("cuda:90", "hip:gfx942", most=4))
         monkeypatch.setattr(mover, "_run", lambda *_, found=found: found)
         attempt = mover._tuned(launch, None, mover._attempt(launch, None, spilling))
         assert attempt.moves is moves
