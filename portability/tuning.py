@@ -149,9 +149,10 @@ def fold(
     if len(found) == 1:
         return rest
 
-    def counts(target: str, members: Sequence[str]) -> bool:
+    def counts(target: str, selector: str) -> bool:
         place = within.get(target, "*")
-        return place == "*" or set(members) <= set(families.get(place, (place,)))
+        inside = selector in families and set(families[selector]) <= set(families.get(place, (place,)))
+        return place == "*" or inside
 
     by_size = sorted(families.items(), key=lambda f: len(set(f[1]) & set(every)), reverse=True)
     for selector, members in [("*", tuple(every)), *by_size]:
@@ -159,7 +160,7 @@ def fold(
         one = next((rest[t] for t in covered if t in rest), None)
         if one is None or (selector == "*" and len(covered) == 1):
             continue
-        if not all(counts(t, members) for t in covered if t in rest):
+        if not all(counts(t, selector) for t in covered if t in rest):
             continue
         if all(rest[t] == one if t in rest else dict(kept.get(t, {})) == dict(one[0]) for t in covered):
             made[selector] = one

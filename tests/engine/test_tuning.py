@@ -115,6 +115,8 @@ def test_an_entry_is_not_made_where_a_more_specific_one_decides() -> None:
     found = {t: ({"BLOCK_M": 32}, "search") for t in targets}
     assert set(fold(found, families, targets)) == {"*"}
     assert set(fold(found, families, targets, within={"hip:gfx90a": "cdna"})) == {"cdna", "hip:gfx1100"}
+    of_family = dict.fromkeys(families["cdna"], "cdna")
+    assert set(fold({t: found[t] for t in of_family}, families, of_family, within=of_family)) == {"cdna"}
     apart = {"hip:gfx90a": "hip:gfx90a", "hip:gfx942": "cdna3"}
     assert set(fold(found, families, targets, within=apart)) == {"hip:gfx90a", "cdna3", "hip:gfx1100"}
 
