@@ -4,6 +4,7 @@
 # (a jitted kernel is no Python to a type checker)
 
 import ctypes
+import itertools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -311,9 +312,9 @@ def test_no_entry_of_a_block_table_is_without_effect(adapter: DeviceBackend) -> 
     """Of entries the most specific wins: a family's for one dtype counts for nothing beside a target's for all."""
     dtypes = {name: case.dtypes for name, case in kernel.discover().cases.items()}
     for name, entries in read_blocks(adapter.block_table()).items():
-        effective = set()
-        for target in adapter.targets:
-            for dtype in filter(lambda d, t=target: adapter.claims(t, d), dtypes[name]):
+        effective: set[str] = set()
+        for target, dtype in itertools.product(adapter.targets, dtypes[name]):
+            if adapter.claims(target, dtype):
                 decides = {n: s for s in selectors(adapter, target, dtype) if s in entries for n in entries[s]}
                 effective |= set(decides.values())
         # what a family of one target says is for its other devices, which are in no list
