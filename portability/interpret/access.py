@@ -119,7 +119,7 @@ class Access:
         if sync in (Sync.NONE, Sync.OWN):
             self.log.loaded(pointers.data, addresses, good)
         else:
-            self.log.synchronized(sync)
+            self.log.synchronized(sync, pointers.data, addresses)
         if self.observers:
             self._observe("atomic" if atomic else "load", addresses, good, kind.itemsize, None)
         values = native.load(addresses, good, filling, kind)
@@ -142,7 +142,7 @@ class Access:
         if self.observers:
             self._observe("atomic" if atomic else "store", addresses, good, data.dtype.itemsize, data)
         if atomic and sync is not Sync.OWN:
-            self.log.synchronized(sync)
+            self.log.synchronized(sync, pointers.data, addresses)
             self.early.updating(pointers.data, addresses, good)
         else:
             self.log.stored(pointers.data, addresses, good, data)
@@ -196,7 +196,7 @@ class Access:
         if sync is Sync.OWN:
             self.log.updated(pointers.data, addresses, lanes, data)
         else:
-            self.log.synchronized(sync)
+            self.log.synchronized(sync, pointers.data, addresses)
             self.early.updating(pointers.data, addresses, lanes)
 
     def _check(self, kind: str, pointers: Handle, mask: Array, size: int) -> tuple[Array, Array]:

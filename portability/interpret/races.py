@@ -20,8 +20,11 @@ from portability.model import Outcome
 
 Array = NDArray[Any]
 Program = tuple[int, int, int]
+Clock = NDArray[np.int64]  # by a program's number: how many of a launch's stores, from the first, it released
 
 MOST = 1 << 24  # lanes kept of a launch: 400 MB; what is stored after them is not looked at
+
+NOTHING: Clock = np.zeros(0, dtype=np.int64)
 
 
 class Sync(Enum):
@@ -49,7 +52,9 @@ class StoreLog:
     """What the programs of a launch stored, and read of each other.
 
     A store and a load of one element by two programs are ordered where the storing program has since released and the
-    loading one has acquired before, by whatever atomics. Two stores are, where either program uses such atomics at all.
+    loading one has acquired before, by atomics on one address, or through other programs that did so: a vector clock
+    says of each program how many stores of each other one it may see. Atomics of whole blocks are taken for ones on all
+    of their tensor. Two stores are ordered where either program uses such atomics at all.
 
     `entangled` says whether a program used an atomic or read a tensor that the launch also stores to, since it was
     last set to False: else no order of programs can be told from another.
@@ -69,7 +74,9 @@ class StoreLog:
         self._stores: list[tuple[Program, tuple[str, int]]] = []  # program and place of each
         self._synchronizing: set[Program] = set()
         self._acquired: set[Program] = set()
-        self._released: dict[Program, int] = {}  # how many stores there were at a program's last release
+        self._number: dict[Program, int] = {}  # its place in a clock
+        self._clocks: dict[Program, Clock] = {}
+        self._published: dict[tuple[str, int], Clock] = {}  # what was released, by address or tensor
         self._read: set[int] = set()  # tags
         self._new: dict[int, list[int]] = {}  # by tag: stores that `_last` does not hold yet
         self._last: dict[int, NDArray[np.int32]] = {}  # by tag: the number, from 1, of each element's last store
@@ -115,14 +122,26 @@ class StoreLog:
         self.loaded(pointers, addresses, lanes)
         self.stored(pointers, addresses, lanes, values)
 
-    def synchronized(self, sync: Sync) -> None:
+    def synchronized(self, sync: Sync, pointers: Array, addresses: Array) -> None:
         """Note that the running program used an atomic."""
         program = self._report.program
         self.entangled = True
+        region = self._memory.region(pointers)
+        whole = region.storage[0] if region is not None else 0
+        one = [("address", int(addresses.item()))] if addresses.size == 1 else []
+        clock = self._clocks.get(program, NOTHING)
         if sync.acquires:
             self._acquired.add(program)
+            for key in (*one, ("blocks of", whole)) if one else (("all of", whole),):
+                clock = _later(clock, self._published.get(key, NOTHING))
         if sync.releases:
-            self._released[program] = len(self._stores)
+            number = self._number.setdefault(program, len(self._number))
+            own = np.zeros(number + 1, dtype=np.int64)
+            own[number] = len(self._stores)
+            clock = _later(clock, own)
+            for key in (*(one or [("blocks of", whole)]), ("all of", whole)):
+                self._published[key] = _later(self._published.get(key, NOTHING), clock)
+        self._clocks[program] = clock
         if sync is not Sync.RELAXED:
             self._synchronizing.add(program)
 
@@ -167,7 +186,8 @@ class StoreLog:
 
     def _judge_load(self, store: int, region: Region, offset: Array, last: Array) -> None:
         (writer, place), reader = self._stores[store], self._report.program
-        ordered = reader in self._acquired and store < self._released.get(writer, 0)
+        clock, number = self._clocks.get(reader, NOTHING), self._number.get(writer, len(self._number))
+        ordered = reader in self._acquired and number < len(clock) and store < clock[number]
         key = (self._report.place(), place)
         if writer == reader or ordered or frozenset(key) in self.pairs:
             return
@@ -201,6 +221,17 @@ class StoreLog:
             )
             found.setdefault(places, Problem(Outcome.RACE, "race", message, written(places[1])))
         return found
+
+
+def _later(a: Clock, b: Clock) -> Clock:
+    """What is known by either of two clocks."""
+    if len(a) < len(b):
+        a, b = b, a
+    if not len(b):
+        return a
+    joined = a.copy()
+    np.maximum(joined[: len(b)], b, out=joined[: len(b)])
+    return joined
 
 
 def _bits(values: Array) -> Array:

@@ -580,3 +580,29 @@ def scanned_back(a_ptr, b_ptr, out_ptr, BLOCK: tl.constexpr):
     _, h = tl.associative_scan((tl.load(a_ptr + i), tl.load(b_ptr + i)), 0, recurrence, reverse=True)
     tl.store(out_ptr + i, h)
     tl.store(out_ptr + BLOCK + i, tl.cumsum(tl.load(b_ptr + i), 0, reverse=True))
+
+
+@triton.jit
+def add_under_lock(locks_ptr, out_ptr, LOCKS: tl.constexpr):
+    """Programs add to one element, under one lock of several."""
+    lock = locks_ptr + tl.program_id(0) % LOCKS
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(out_ptr, tl.load(out_ptr) + 1)
+    tl.atomic_xchg(lock, 0)
+
+
+@triton.jit
+def pass_through(flags_ptr, kept_ptr, out_ptr, LINKED: tl.constexpr):
+    """The first program stores, the third reads; the second waits for the one and is waited for by the other."""
+    program = tl.program_id(0)
+    if program == 0:
+        tl.store(kept_ptr, 5)
+    if program == 1 and LINKED:
+        while tl.atomic_add(flags_ptr, 0, sem="acquire") == 0:
+            pass
+    if program == 2:
+        while tl.atomic_add(flags_ptr + 1, 0, sem="acquire") == 0:
+            pass
+        tl.store(out_ptr, tl.load(kept_ptr))
+    tl.atomic_xchg(flags_ptr + program, 1, sem="release")

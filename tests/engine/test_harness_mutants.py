@@ -88,6 +88,8 @@ MUTANTS = [
     Mutant("interpret/races.py", "return list({**self._found, **self._judged(groups)}.values())", "return []", FAULTS,
            "race or order or atomics"),
     Mutant("interpret/races.py", "ordered = reader in self._acquired and", "ordered = True or", FAULTS, "release"),
+    Mutant("interpret/races.py", '[("address", int(addresses.item()))] if', "[] if", FAULTS, "a_lock_that_both_take"),
+    Mutant("interpret/races.py", "NOTHING), clock)", "NOTHING), own)", FAULTS, "hands_on"),
     Mutant("interpret/races.py", "if sync is not Sync.RELAXED:", "if True:", FAULTS, "order"),
     Mutant("interpret/access.py", "if sync is Sync.OWN:", "if False:", FAULTS, "within_one_program"),
     Mutant("interpret/memory.py", 'if kind != "load" and region.gapped:', "if False:", FAULTS, "between"),

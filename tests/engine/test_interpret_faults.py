@@ -198,6 +198,22 @@ def test_stores_are_ordered_by_atomics_that_order_something(sem: str, faults: in
     assert [p.code for p in session.problems] == ["race"] * faults
 
 
+@pytest.mark.parametrize(("locks", "faults"), [(1, 0), (2, 1)])
+def test_programs_are_ordered_by_a_lock_that_both_take(locks: int, faults: int) -> None:
+    out = torch.zeros(1, dtype=torch.int32)
+    session = run(lambda: k.add_under_lock[(4,)](torch.zeros(2, dtype=torch.int32), out, LOCKS=locks))
+    assert out.item() == 4
+    assert [p.code for p in session.problems] == ["race"] * faults
+
+
+@pytest.mark.parametrize(("linked", "faults"), [(True, 0), (False, 1)])
+def test_what_a_program_may_see_it_hands_on(linked: bool, faults: int) -> None:
+    flags, kept, out = (torch.zeros(n, dtype=torch.int32) for n in (3, 1, 1))
+    session = run(lambda: k.pass_through[(3,)](flags, kept, out, LINKED=linked))
+    assert out.item() == 5
+    assert [p.code for p in session.problems] == ["race"] * faults
+
+
 def test_programs_may_read_what_they_wrote_themselves() -> None:
     session = run(lambda: k.add_own[(4,)](torch.ones(64), BLOCK=16))
     assert session.problems == []
