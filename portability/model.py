@@ -59,9 +59,9 @@ class Outcome(Word):
     UNAVAILABLE = "unavailable"  # nothing here could try
     NONDETERMINISTIC = "nondeterministic"
     WRONG = "wrong"
-    OUT_OF_BOUNDS = "out_of_bounds"
     RACE = "race"
     UNDEFINED_VALUE = "undefined_value"
+    OUT_OF_BOUNDS = "out_of_bounds"  # what is read there is undefined, and races: they follow from it
     COMPILE_ERROR = "compile_error"
     OUT_OF_RESOURCES = "out_of_resources"
     LAUNCH_ERROR = "launch_error"
