@@ -83,15 +83,16 @@ def _of_case(harness: Harness, case: CaseInfo, args: argparse.Namespace) -> bool
     made = _entries(harness, case, args, found, f"/{args.dtype}" if args.dtype else "", base)
     good = [*found.values()]
     for dtype in wide:
-        base = {t.id: _looked_up(harness, case, t, dtype).blocks for t in harness.catalogue.targets}
-        base |= {t: base[t] | f[0] for t, f in found.items() if f is not None}
+        now = {t.id: _looked_up(harness, case, t, dtype).blocks for t in harness.catalogue.targets}
+        base = now | {t: now[t] | f[0] for t, f in found.items() if f is not None}
         own = {
             t.id: _tune(harness, case, t, args, (dtype,), base[t.id])
             for t in targets
             if _claims(harness, t, dtype) and not _fits(harness, case, t, dtype, base[t.id])
         }
-        _entries(harness, case, args, own, f"/{dtype}", base, made)
         good += own.values()
+        own = {t: f or (_of_space(case, now[t]), "as before a search in which nothing fitted") for t, f in own.items()}
+        _entries(harness, case, args, own, f"/{dtype}", base, made)
     return None not in good
 
 

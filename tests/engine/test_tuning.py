@@ -180,6 +180,18 @@ def test_a_wide_dtype_gets_an_entry_where_that_of_the_others_does_not_fit_it(
     assert all(printed[p]["BLOCK_SIZE"] == 256 for p in places if p.endswith("float32"))
 
 
+def test_a_wide_dtype_that_nothing_fits_keeps_what_it_had(capsys: pytest.CaptureFixture[str]) -> None:
+    """An entry for all would change it too, to what does not fit it."""
+    harness = FakeHarness(lambda cell, blocks: int(cell.dtype == "float32" or blocks["BLOCK_SIZE"] == 1024))
+    args = argparse.Namespace(target=["cuda:80"], dtype=None, missing=False, most=9, top=1, write=False)
+    assert not tune._of_case(cast(Any, harness), harness.catalogue.cases[0], args)
+    out = capsys.readouterr().out
+    printed = tomllib.loads("\n".join(re.findall(r"^\[.*\n(?:\w+ = .*\n)+", out, re.MULTILINE)))["made_up"]
+    assert printed["cuda:80"]["BLOCK_SIZE"] < 1024
+    kept = {"BLOCK_SIZE": 1024, "found": "as before a search in which nothing fitted"}
+    assert printed["cuda:80/float32"] == kept
+
+
 def test_a_search_is_with_a_dtype_of_16_bits_where_there_is_one() -> None:
     assert tune._by_width(("float32", "int8", "float16", "float64")) == (("float16", "int8"), ("float32", "float64"))
     assert tune._by_width(("float32", "int64")) == (("float32", "int64"), ())
