@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,14 +33,16 @@ else:
 
         st = _NoStrategy()
 
-        def given(*_: Any, **__: Any) -> Any:
-            """Return a test that is skipped, and asks for none of the drawn arguments."""
+        def given(*last: Any, **named: Any) -> Any:
+            """Return a test that is skipped, and asks for none of the drawn arguments, but for its others."""
 
             def skipped(test: Any) -> Any:
                 @pytest.mark.skip(reason="hypothesis is not installed: pip install -e '.[dev]'")
-                def without() -> None:
+                def without(**_: Any) -> None:
                     raise AssertionError("skipped")
 
+                parameters = [p for p in inspect.signature(test).parameters.values() if p.name not in named]
+                without.__signature__ = inspect.Signature(parameters[: len(parameters) - len(last)])
                 without.__name__, without.__doc__ = test.__name__, test.__doc__
                 return without
 

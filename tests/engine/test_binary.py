@@ -12,13 +12,12 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from hypothesis import given
-from hypothesis import strategies as st
 
 from portability import binary
 from portability.backend import Launch, Limits, discover
 from portability.binary import Binary, matrix_instruction, occupancy, read_cubin, read_hsaco, resources
 from portability.model import Resources
+from tests.engine.drawn import given, st
 
 NVIDIA = ["cuda:80", "cuda:90", "cuda:100"]
 AMD = ["hip:gfx90a", "hip:gfx950", "hip:gfx1100", "hip:gfx1250"]

@@ -108,14 +108,12 @@ def anywhere_imported(path: Path) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
-def asked_for(folder: Path) -> set[str]:
+def asked_for(folder: Path, extras: bool = True) -> set[str]:
     """Return the modules that a distribution's dependencies bring, those of the project's own with them."""
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-    extras = project.get("optional-dependencies", {}).values()
-    names = [
-        Requirement(text).name for text in [*project["dependencies"], *(text for extra in extras for text in extra)]
-    ]
-    own = asked_for(ROOT) if project["name"] != "triton-portability" else set()
+    more = project.get("optional-dependencies", {}).values() if extras else ()
+    names = [Requirement(text).name for text in [*project["dependencies"], *(text for extra in more for text in extra)]]
+    own = asked_for(ROOT, extras) if project["name"] != "triton-portability" else set()
     return {MODULES.get(name, name) for name in names} | own
 
 
@@ -127,4 +125,18 @@ def test_what_a_distribution_imports_it_asks_for(folder: Path) -> None:
     assert files
     unknown = {f"{path.relative_to(folder)}: {name}" for path in files for name in anywhere_imported(path)
                if name not in known}  # fmt: skip
+    assert not unknown
+
+
+def test_tests_are_collected_where_no_extra_is_installed() -> None:
+    """README's second command runs them so; what needs more asks for it within a test, or by `importorskip`."""
+    known = asked_for(ROOT, extras=False) | SHIPS[ROOT] | sys.stdlib_module_names | {"tests", "benchmarks", "faulty"}
+    unknown = set()
+    for path in (ROOT / "tests").rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                names = [node.module] if isinstance(node, ast.ImportFrom) and not node.level and node.module else []
+            unknown |= {f"{path.relative_to(ROOT)}: {n}" for n in names if n.split(".")[0] not in known}
     assert not unknown
