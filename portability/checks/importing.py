@@ -16,6 +16,8 @@ import torch
 from portability.backend import Backend, Limits
 from portability.checks.loose import Loose, UnreadableError, load
 from portability.checks.pretend import pretend, replaced
+from portability.device import UNITS
+from portability.ghost import driven
 from portability.model import Evidence, Target
 
 
@@ -48,15 +50,11 @@ def _device(adapter: Backend, target: Target) -> Iterator[None]:
     if target.evidence is Evidence.INTERPRETED:
         from triton.backends.compiler import GPUTarget
 
-        from portability.ghost import driven
-
         with driven(GPUTarget("cpu", "cpu", 32), Limits(), kind="interpreter"):
             yield
     elif target.evidence is Evidence.COMPILED and gpu_target is not None:
-        from portability.ghost import driven
-
         limits = adapter.limits_of(target.id)
-        with driven(gpu_target(target.id), limits, limits.units or 64), pretend(adapter, target.id):
+        with driven(gpu_target(target.id), limits, limits.units or UNITS), pretend(adapter, target.id):
             yield
     else:
         yield
