@@ -4,7 +4,8 @@
     python benchmarks/kernels.py --show results/kernels.json [--update docs/speed.md]
 
 Needs a device to time. Each row is one piece of work: medians of single calls with the caches flushed before each (of
-graph replays below 50 µs), all of one row taken in turn in this run, so that ratios mean something where times drift.
+graph replays below 50 µs, and where a call waits for the host), all of one row taken in turn in this run, so that
+ratios mean something where times drift.
 A ratio is the peer's time over ours: above 1 ours is faster. The ceiling is measured on the device in this run.
 """
 
@@ -217,7 +218,9 @@ def ratios(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def short_of(row: Mapping[str, Any]) -> list[str]:
-    """Return what was asked of a row and is not reached, in words."""
+    """Return what was asked of a row and is not reached, in words; a group is asked as a whole (`_mean`)."""
+    if row.get("group"):
+        return []
     reached = ratios(row)
     return [
         f"{reached[name]:.2f} of {least:g} asked against {name}" if name in reached else f"{name} was not timed"
@@ -265,10 +268,10 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _mean(group: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the geometric mean of a group's ratios to what is asked of it first."""
-    peer = next(iter(rows[0]["asked"]))
+    peer, least = next(iter(rows[0]["asked"].items()))
     found = [ratios(r)[peer] for r in rows if peer in ratios(r)]
     mean = math.exp(sum(map(math.log, found)) / len(found)) if found else math.nan
-    return f"Geometric mean of {len(found)} {group}: {mean:.3f} of {peer}."
+    return f"Geometric mean of {len(found)} {group}: {mean:.3f} of {peer}, where {least:g} is asked."
 
 
 if __name__ == "__main__":

@@ -147,14 +147,19 @@ def measure(
 ) -> Timing:
     """Return the time of `call`, of torch's own operation in the same way, and the fraction of the ceiling reached.
 
-    A call below SHORT_MS is timed by graph replay, and its plain launch beside it. `cost` gives GB/s (10⁹ bytes) and
-    TFLOP/s. The ceiling that bounds the case is the one that takes longer for its bytes or its operations; rates of
-    operations outside matrix units are not bounded here. Take the device's lock around this (`device_lock`).
+    A call below SHORT_MS is timed by graph replay, and its plain launch beside it. So is a call whose launches spread
+    by more than `unstable`, if its replays take less than the fast ones of them: what varied was the host, which such a
+    call waits for. `cost` gives GB/s (10⁹ bytes) and TFLOP/s. The ceiling that bounds the case is the one that takes
+    longer for its bytes or its operations; rates of operations outside matrix units are not bounded here. Take the
+    device's lock around this (`device_lock`).
     """
     launches = bench(device, call, warmup_ms, rep_ms)
+    p20, median, p80 = quantiles(launches)
     replays = None
-    if statistics.median(launches) < SHORT_MS:
+    if median < SHORT_MS or (p80 - p20) / median > unstable:
         replays = _replayed(device, call, warmup_ms, rep_ms)
+    if replays and median >= SHORT_MS and statistics.median(replays) >= p20:
+        replays = None  # the device itself varies, and a replay's mean would hide it
     p20, median, p80 = quantiles(replays or launches)
     spread = (p80 - p20) / median
     ideal, name = _ceiling(device, cost) if cost else (None, "")

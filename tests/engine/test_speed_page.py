@@ -44,6 +44,16 @@ def test_a_row_names_each_figure_that_it_falls_short_of(kernels: ModuleType) -> 
     ]
 
 
+def test_a_group_is_asked_for_its_mean(kernels: ModuleType) -> None:
+    timed = [{"name": "a", "ms": 2.0, "p20": 2.0, "p80": 2.0, "method": "launch", "gbps": None, "ceiling": None}]
+    timed = [row | {"group": "pairs", "asked": {"peer": 0.95}, "peers": {"peer": {"ms": ms}}}
+             for row in timed for ms in (1.0, 4.0)]  # fmt: skip
+    made = {"device": "d", "torch": "t", "triton": "3", "copy_gbps": 1.0, "rows": timed, "overhead": []}
+    text = kernels.render(made)
+    assert "asked against" not in text
+    assert "Geometric mean of 2 pairs: 1.000 of peer, where 0.95 is asked." in text
+
+
 def test_the_page_of_kernels_holds_the_committed_run_of_the_layer() -> None:
     layer = loaded("decoder_layer")
     made = json.loads((ROOT / "results" / "decoder_layer.json").read_text(encoding="utf-8"))

@@ -29,8 +29,10 @@ class FakeDevice:
         wobble: Sequence[float] = (0.0,),
         copy: float = 1e12,
         matrix: Mapping[str, float] | None = None,
+        host_wobble: Sequence[float] = (0.0,),
     ) -> None:
         self.cold, self.warm, self.host, self.flush_ms = cold, warm, host, flush
+        self.host_wobble = host_wobble
         self.wobble, self.copy, self.matrix = wobble, copy, matrix or {}
         self.clock = 0.0
         self.flushed = False
@@ -45,7 +47,7 @@ class FakeDevice:
                 raise RuntimeError("operation not permitted when stream is capturing")
             self.recording.append(self._execute)
             return
-        self.clock += self.host
+        self.clock += self.host + self.host_wobble[self.calls % len(self.host_wobble)]
         self._execute()
 
     def _execute(self) -> None:
@@ -123,6 +125,20 @@ def test_a_long_call_is_not_replayed() -> None:
     device = FakeDevice(cold=2.0)
     timing = measure(device, device.call)
     assert (timing.method, timing.launch_median) == ("launch", None)
+
+
+def test_a_long_call_that_waits_for_an_unsteady_host_is_replayed() -> None:
+    device = FakeDevice(cold=0.5, host_wobble=(0.1, 0.4))
+    timing = measure(device, device.call)
+    assert (timing.method, timing.stable) == ("graph", True)
+    assert timing.median == pytest.approx(0.5)
+    assert timing.launch_median == pytest.approx(0.75, abs=0.2)
+
+
+def test_a_device_that_is_unsteady_itself_is_not_smoothed_by_replays() -> None:
+    device = FakeDevice(cold=0.5, wobble=(0.0, 0.2))
+    timing = measure(device, device.call)
+    assert (timing.method, timing.stable, timing.launch_median) == ("launch", False, None)
 
 
 @pytest.mark.parametrize("graph", [False, True])
