@@ -161,7 +161,8 @@ def overhead() -> list[dict[str, Any]]:
     out = torch.empty_like(x)
     blocks = blocks_for("vector_add", x)
     grid = (cdiv(4096, blocks["BLOCK_SIZE"]),)
-    kernel, tiles, numbers, constants = elementwise.flat_plan(4096, 3, blocks_for("elementwise_add", x))
+    _, planned = elementwise.planner("add")(x, y, blocks_for("elementwise_add", x))
+    kernel, tiles, numbers, constants = planned
     rows = torch.randn(8, 512, device="cuda")
     turned, leaf = torch.empty_like(rows), rows.clone().requires_grad_()
     whole = whole_rows(512, blocks_for("softmax", rows))

@@ -18,44 +18,43 @@ def named(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def once_per_layout(check: Callable[..., None]) -> Callable[..., None]:
-    """Run `check` only for operands of shapes, strides, dtypes, devices and values that it has not passed before.
+def once_per_layout(function: Callable[..., Any], tensors: int | None = None) -> Callable[..., Any]:
+    """Return `function` memoised by the shapes, strides, dtypes and devices of its operands; plain values count too.
 
-    Called so often, checks would cost more than the launch that they are for: one or two tensors, which most take, are
-    not gone through in a loop.
+    For checks and for plans of launches, which would cost more than the launch itself if they were made at each call.
+    tensors: how many operands lead that are tensors, one that may be None among them; all parameters by default. One or
+    two, which most functions take, are not gone through in a loop.
     """
-    passed: set[tuple[Any, ...]] = set()
+    kept: dict[tuple[Any, ...], Any] = {}
 
-    def look_up(key: tuple[Any, ...], operands: tuple[Any, ...]) -> None:
-        if key not in passed:
-            check(*operands)
-            if len(passed) >= 4096:  # a program whose sizes never repeat
-                passed.clear()
-            passed.add(key)
+    def look_up(key: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
+        found = kept.get(key, kept)  # itself: what no function returns
+        if found is kept:
+            found = function(*operands)
+            if len(kept) >= 4096:  # a program whose sizes never repeat
+                kept.clear()
+            kept[key] = found
+        return found
 
-    def of_one(x: torch.Tensor) -> None:
-        key = x.shape, x.stride(), x.dtype, x.device
-        if key not in passed:
-            look_up(key, (x,))
+    def of_one(x: torch.Tensor, *more: Any) -> Any:
+        key = x.shape, x.stride(), x.dtype, x.device, more
+        found = kept.get(key, kept)
+        return look_up(key, (x, *more)) if found is kept else found
 
-    def of_two(x: torch.Tensor, y: torch.Tensor | None) -> None:
+    def of_two(x: torch.Tensor, y: torch.Tensor | None, *more: Any) -> Any:
         if y is None:
-            key: tuple[Any, ...] = x.shape, x.stride(), x.dtype, x.device
+            key: tuple[Any, ...] = x.shape, x.stride(), x.dtype, x.device, more
         else:
-            key = x.shape, x.stride(), x.dtype, x.device, y.shape, y.stride(), y.dtype, y.device
-        if key not in passed:
-            look_up(key, (x, y))
+            key = x.shape, x.stride(), x.dtype, x.device, y.shape, y.stride(), y.dtype, y.device, more
+        found = kept.get(key, kept)
+        return look_up(key, (x, y, *more)) if found is kept else found
 
-    def of_any(*operands: Any) -> None:
-        look_up(tuple([_layout(t) if isinstance(t, torch.Tensor) else t for t in operands]), operands)
+    def of_any(*operands: Any) -> Any:
+        return look_up(tuple([_layout(t) if isinstance(t, torch.Tensor) else t for t in operands]), operands)
 
-    run: Callable[..., None] = of_any
-    count = len(inspect.signature(check).parameters)
-    if count == 1:
-        run = of_one
-    elif count == 2:
-        run = of_two
-    functools.update_wrapper(run, check)
+    count = len(inspect.signature(function).parameters) if tensors is None else tensors
+    run: Callable[..., Any] = {1: of_one, 2: of_two}.get(count, of_any)
+    functools.update_wrapper(run, function)
     return run
 
 

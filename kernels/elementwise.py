@@ -155,27 +155,12 @@ def plan(shape, layouts, blocks):
     return kernel, grid, (*sizes, *(stride for operand in strides for stride in operand)), constants
 
 
-@functools.lru_cache(maxsize=4096)
-def flat_plan(size, operands, blocks):
-    """Return the plan for contiguous operands of one shape: the usual ones, whose layouts need no looking at."""
-    return plan((size,), (((size,), (1,)),) * operands, blocks)
-
-
-def _side_by_side(x, out):
-    return x.is_contiguous() and out.is_contiguous() and x.shape == out.shape
-
-
 def launch_elementwise(operation, x, y, out, blocks):
     """Write f(x, y) into `out`, whose shape x and y broadcast to; y is None for an operation on one."""
-    size = out.numel()
-    if not size:
-        return
-    if _side_by_side(x, out) and (y is None or _side_by_side(y, out)):
-        kernel, grid, numbers, constants = flat_plan(size, 2 if y is None else 3, blocks)
-    else:
+    if out.numel():
         layouts = tuple([(t.shape, t.stride()) for t in (x, y, out) if t is not None])
         kernel, grid, numbers, constants = plan(out.shape, layouts, blocks)
-    kernel[grid](x, y, out, *numbers, OPERATION=operation, **constants)
+        kernel[grid](x, y, out, *numbers, OPERATION=operation, **constants)
 
 
 def elementwise(
@@ -187,15 +172,14 @@ def elementwise(
     that broadcast to at most four dimensions once those that lie evenly are merged. float8 is rounded once.
     Raises `ValueError` for names, shapes and devices that do not fit, `TypeError` for dtypes.
     """
-    checker(operation)(x, y)
+    blocks = blocks or blocks_for("elementwise_gelu" if y is None else "elementwise_add", x)
+    shape, planned = planner(operation)(x, y, blocks)
     if differentiating(x, y):  # the named functions below have their gradients
         check_no_gradient(f"elementwise {operation}", x=x, y=y)
-    if y is None or y.shape == x.shape:
-        out = contiguous_like(x)
-    else:
-        out = torch.empty(torch.broadcast_shapes(x.shape, y.shape), dtype=x.dtype, device=x.device)
-    blocks = blocks or blocks_for("elementwise_gelu" if y is None else "elementwise_add", x)
-    launch_elementwise(operation, x, y, out, blocks)
+    out = contiguous_like(x) if shape == x.shape else torch.empty(shape, dtype=x.dtype, device=x.device)
+    if planned is not None:
+        kernel, grid, numbers, constants = planned
+        kernel[grid](x, y, out, *numbers, OPERATION=operation, **constants)
     return out
 
 
@@ -280,9 +264,18 @@ class _Binary(torch.autograd.Function):
 
 
 @functools.cache
-def checker(operation):
-    """Return the check of two operands of an operation, or one and None."""
-    return once_per_layout(functools.partial(check_elementwise, operation))
+def planner(operation):
+    """Return what checks two operands of an operation, or one and None, and plans the launch: `_planned`, memoised."""
+    return once_per_layout(functools.partial(_planned, operation), tensors=2)
+
+
+def _planned(operation, x, y, blocks):
+    """Return the shape of the contiguous output, and its `plan`, or None where it has no elements."""
+    check_elementwise(operation, x, y)
+    shape = x.shape if y is None else torch.broadcast_shapes(x.shape, y.shape)
+    operands = [t for t in (x, y, torch.empty(shape, device="meta")) if t is not None]
+    layouts = tuple([(t.shape, t.stride()) for t in operands])
+    return shape, plan(shape, layouts, blocks) if operands[-1].numel() else None
 
 
 def check_elementwise(operation, x, y):
