@@ -120,8 +120,11 @@ def differentiating(*tensors: torch.Tensor | None) -> bool:
 def contiguous_like(tensor: torch.Tensor) -> torch.Tensor:
     """Return an uninitialised contiguous tensor of the shape, dtype and device of `tensor`.
 
-    `torch.empty(shape, dtype=..., device=...)` gives the same and takes three times as long.
+    `torch.empty(shape, dtype=..., device=...)` gives the same and takes three times as long, and the memory format a
+    quarter longer than without.
     """
+    if tensor.is_contiguous():
+        return torch.empty_like(tensor)
     return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 

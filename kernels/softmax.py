@@ -1,8 +1,9 @@
 """Softmax over the last dimension: y = exp(x - max(x)) / sum(exp(x - max(x))), and its gradient.
 
-A row that fits is held whole by one program, short rows several at once. A longer row is read twice: once for its
-maximum m and its sum l, kept up to date block by block (Milakov and Gimelshein, Online normalizer calculation for
-softmax, 2018), and once to write it.
+A row that fits is held whole by one program, short rows several at once. Of a longer row a program holds as much as its
+registers take, in pieces, since a tile of a power of two would be up to twice as long. What no longer fits is read
+twice: once for its maximum m and its sum l, kept up to date block by block (Milakov and Gimelshein, Online normalizer
+calculation for softmax, 2018), and once to write it.
 """
 
 import functools
@@ -46,26 +47,91 @@ def softmax_kernel(
 
 
 @triton.jit
+def middle_of(row, N, stride_xm, WIDTH: tl.constexpr):
+    """Return where the middle of a row of x begins and its columns, and which column the first one is.
+
+    A row may begin at any element, and wide accesses want multiples of 16 bytes, of WIDTH elements: what lies between
+    the first and the last of those is the middle, and the few elements at both ends are the edges.
+    """
+    start = row * stride_xm
+    first = tl.cdiv(start, WIDTH) * WIDTH
+    head = (first - start).to(tl.int32)
+    return first, tl.maximum(N - head, 0) // WIDTH * WIDTH, head
+
+
+@triton.jit
+def edges_of(middle, head, N, WIDTH: tl.constexpr):
+    """Return the elements at both ends of a row, counted from where its middle begins, and which of them it has."""
+    edge = tl.arange(0, 2 * WIDTH) - WIDTH
+    edge = tl.where(edge < 0, edge, middle + edge).to(tl.int64)
+    return edge, (edge >= -head) & (edge < N - head)
+
+
+@triton.jit
+def lanes_of_block(BLOCK: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr):
+    """Return 0 to BLOCK - 1 as (BLOCK / LANES / WIDTH, LANES, WIDTH): WIDTH neighbours are of one lane."""
+    rows = tl.arange(0, BLOCK // LANES // WIDTH)[:, None, None] * LANES + tl.arange(0, LANES)[None, :, None]
+    return rows * WIDTH + tl.arange(0, WIDTH)[None, None, :]
+
+
+@triton.jit
+def held_softmax_kernel(
+    x_ptr, y_ptr, N, stride_xm, stride_xn, further_ym, stride_yn,
+    PIECE: tl.constexpr, PIECES: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Each program holds one row, in PIECES pieces of PIECE columns: one tile would have a power of two of them.
+
+    A row of y begins row · further_ym further on than x's.
+    """
+    WIDTH: tl.constexpr = 128 // x_ptr.dtype.element_ty.primitive_bitwidth
+    row = tl.program_id(0).to(tl.int64)
+    first, middle, head = middle_of(row, N, stride_xm, WIDTH)
+    x_ptr += first + head * (stride_xn - 1)  # column `head`
+    y_ptr += first + head * (stride_yn - 1) + row * further_ym
+    lanes = lanes_of_block(PIECE, LANES, WIDTH)
+
+    largest = tl.full((PIECE // LANES // WIDTH, LANES, WIDTH), float("-inf"), x_ptr.dtype.element_ty)
+    pieces = ()
+    for p in tl.static_range(PIECES):
+        i = p * PIECE + lanes
+        piece = tl.load(x_ptr + i.to(tl.int64) * stride_xn, mask=i < middle, other=float("-inf"))
+        largest = tl.maximum(largest, piece)
+        pieces += (piece,)
+    edge, in_edge = edges_of(middle, head, N, WIDTH)
+    x_edge = tl.load(x_ptr + edge * stride_xn, mask=in_edge, other=float("-inf")).to(tl.float32)
+    top = tl.max(tl.max(tl.max(largest, axis=2), axis=0), axis=0).to(tl.float32)
+    top = tl.maximum(top, tl.max(x_edge, axis=0))
+
+    y_edge = tl.exp2((x_edge - top) * LOG2_E)
+    sums = tl.zeros((PIECE // LANES // WIDTH, LANES, WIDTH), tl.float32)
+    numerators = ()
+    for p in tl.static_range(PIECES):
+        numerators += (tl.exp2((pieces[p].to(tl.float32) - top) * LOG2_E),)
+        sums += numerators[p]
+    scale = 1.0 / (tl.sum(tl.sum(tl.sum(sums, axis=2), axis=0), axis=0) + tl.sum(y_edge, axis=0))
+
+    tl.store(y_ptr + edge * stride_yn, (y_edge * scale).to(y_ptr.dtype.element_ty), mask=in_edge)
+    for p in tl.static_range(PIECES):
+        i = p * PIECE + lanes
+        y = (numerators[p] * scale).to(y_ptr.dtype.element_ty)
+        tl.store(y_ptr + i.to(tl.int64) * stride_yn, y, mask=i < middle)
+
+
+@triton.jit
 def online_softmax_kernel(
     x_ptr, y_ptr, N, stride_xm, stride_xn, further_ym, stride_yn,
     BLOCK_N: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Each program takes one row, BLOCK_N columns at a time; a row of y begins row · further_ym further on than x's.
 
-    A row may begin at any element, and wide accesses want multiples of 16 bytes: what lies between the first and the
-    last of those is the middle, and the few elements at both ends are the edges, which are held. Each of LANES lanes
-    has a maximum and a sum of its own, so that the first pass never waits for other threads.
+    Each of LANES lanes has a maximum and a sum of its own, so that the first pass never waits for other threads.
     """
     WIDTH: tl.constexpr = 128 // x_ptr.dtype.element_ty.primitive_bitwidth
     row = tl.program_id(0).to(tl.int64)
-    start = row * stride_xm
-    first = tl.cdiv(start, WIDTH) * WIDTH
-    head = (first - start).to(tl.int32)
-    middle = tl.maximum(N - head, 0) // WIDTH * WIDTH
+    first, middle, head = middle_of(row, N, stride_xm, WIDTH)
     x_ptr += first + head * (stride_xn - 1)  # column `head`
     y_ptr += first + head * (stride_yn - 1) + row * further_ym
-    lanes = tl.arange(0, BLOCK_N // LANES // WIDTH)[:, None, None] * LANES + tl.arange(0, LANES)[None, :, None]
-    lanes = lanes * WIDTH + tl.arange(0, WIDTH)[None, None, :]
+    lanes = lanes_of_block(BLOCK_N, LANES, WIDTH)
 
     m = tl.full((LANES,), float("-inf"), tl.float32)
     l = tl.zeros((LANES,), tl.float32)
@@ -80,9 +146,7 @@ def online_softmax_kernel(
         l = l * tl.exp2((m - shift) * LOG2_E) + tl.sum(tl.sum(numerator, axis=2), axis=0)
         m = m_new
 
-    edge = tl.arange(0, 2 * WIDTH) - WIDTH
-    edge = tl.where(edge < 0, edge, middle + edge).to(tl.int64)
-    in_edge = (edge >= -head) & (edge < N - head)
+    edge, in_edge = edges_of(middle, head, N, WIDTH)
     x_edge = tl.load(x_ptr + edge * stride_xn, mask=in_edge, other=float("-inf")).to(tl.float32)
     top = tl.maximum(tl.max(m, axis=0), tl.max(x_edge, axis=0))
     y_edge = tl.exp2((x_edge - top) * LOG2_E)
@@ -142,7 +206,12 @@ def long_softmax_backward_kernel(
         tl.store(dx_ptr + columns * stride_dxn, dx.to(dx_ptr.dtype.element_ty), mask=mask)
 
 
-@functools.lru_cache(maxsize=1024)
+def pieces_held(N, blocks):
+    """Return PIECE, PIECES, LANES and num_warps for programs that hold a row of N in pieces."""
+    LANES = blocks["HELD_LANES"]
+    return Blocks(PIECE=8 * LANES, PIECES=cdiv(N, 8 * LANES), LANES=LANES, num_warps=blocks["HELD_WARPS"])
+
+
 def lanes_of_rows(blocks):
     """Return BLOCK_N, LANES and num_warps for programs that go over a row in pieces."""
     BLOCK_N = blocks["BLOCK_N"]
@@ -151,19 +220,29 @@ def lanes_of_rows(blocks):
 
 def launch_softmax(x, y, blocks):
     """Write softmax(x) into `y`."""
+    planned = planned_softmax(x, y, blocks)
+    if planned is not None:
+        kernel, grid, numbers, options = planned
+        kernel[grid](x, y, *numbers, **options)
+
+
+@functools.partial(once_per_layout, tensors=2)
+def planned_softmax(x, y, blocks):
+    """Return kernel, grid, sizes with strides, and options of the launch, or None where x has no elements."""
+    check_dtype("softmax", FLOATS, x=x)
     x, y = rows_of("softmax", "x", x), rows_of("softmax", "y", y)
     M, N = x.shape
     if not M * N:
-        return
-    stride_xm, stride_xn = x.stride()
-    stride_ym, stride_yn = y.stride()
-    if blocks["ROW"] < N:
-        options = lanes_of_rows(blocks)
-        online_softmax_kernel[(M,)](x, y, N, stride_xm, stride_xn, stride_ym - stride_xm, stride_yn, **options)
-    else:
+        return None
+    (stride_xm, stride_xn), (stride_ym, stride_yn) = x.stride(), y.stride()
+    if blocks["ROW"] >= N:
         options = whole_rows(N, blocks)
-        grid = (cdiv(M, options["BLOCK_M"]),)
-        softmax_kernel[grid](x, y, M, N, stride_xm, stride_xn, stride_ym, stride_yn, **options)
+        numbers = M, N, stride_xm, stride_xn, stride_ym, stride_yn
+        return softmax_kernel, (cdiv(M, options["BLOCK_M"]),), numbers, options
+    numbers = N, stride_xm, stride_xn, stride_ym - stride_xm, stride_yn
+    if blocks["HELD"] >= N:
+        return held_softmax_kernel, (M,), numbers, pieces_held(N, blocks)
+    return online_softmax_kernel, (M,), numbers, lanes_of_rows(blocks)
 
 
 def launch_softmax_backward(y, dy, dx, blocks):
@@ -189,7 +268,6 @@ def softmax(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """
     if differentiating(x):
         return _Softmax.apply(x, blocks)
-    check_softmax(x)
     y = contiguous_like(x)
     launch_softmax(x, y, blocks or blocks_for("softmax", x))
     return y
@@ -204,12 +282,6 @@ def softmax_backward(y: torch.Tensor, dy: torch.Tensor, blocks: Blocks | None = 
     dx = contiguous_like(y)
     launch_softmax_backward(y, dy, dx, blocks or blocks_for("softmax_backward", y))
     return dx
-
-
-@once_per_layout
-def check_softmax(x):
-    check_dtype("softmax", FLOATS, x=x)
-    rows_of("softmax", "x", x)
 
 
 @once_per_layout
@@ -249,9 +321,18 @@ def _around_row(difference):
     return lambda draw: (draw.normal(3, draw.blocks["ROW"] + difference),)
 
 
+def _longest(blocks):
+    """The most columns that a program holds."""
+    return max(blocks["ROW"], blocks["HELD"])
+
+
+def _around_longest(difference, rows=3):
+    return lambda draw: (draw.normal(rows, _longest(draw.blocks) + difference),)
+
+
 def _minus_inf(draw: Draw):
     """A causal mask's rows: a first block of nothing but -inf, a last one, scattered ones, and a whole row."""
-    x = draw.normal(5, 2 * draw.blocks["ROW"] + 3)
+    x = draw.normal(5, _longest(draw.blocks) + 2 * draw.blocks["BLOCK_N"] + 3)
     x[0, : draw.blocks["BLOCK_N"] + 1] = float("-inf")
     x[1, 5:] = float("-inf")
     x[2, ::2] = float("-inf")
@@ -291,22 +372,28 @@ FORWARD = KernelCase(
         Sample("row-minus-1", _around_row(-1)),
         Sample("row", _around_row(0)),
         Sample("row-plus-1", _around_row(1)),
-        Sample("long-transposed", lambda draw: (draw.transposed(_around_row(9)(draw)[0]),)),
-        Sample("long-apart", lambda draw: (draw.normal(5, draw.blocks["ROW"] + 16)[:, 3:-2],)),  # unlike rows of y
-        Sample("long-even", lambda draw: (draw.normal(2, draw.blocks["ROW"] + 16),)),  # no edges, and not whole blocks
-        Sample("long-large", lambda draw: (1e5 * _around_row(9)(draw)[0],), dtypes=("float32",)),  # past float16
+        Sample("row-apart", lambda draw: (draw.normal(5, draw.blocks["ROW"] + 16)[:, 3:-2],)),  # unlike rows of y
+        Sample("held", _around_longest(0)),
+        Sample("held-plus-1", _around_longest(1)),
+        Sample("long-transposed", lambda draw: (draw.transposed(_around_longest(9)(draw)[0]),)),
+        Sample("long-apart", lambda draw: (_around_longest(16, rows=5)(draw)[0][:, 3:-2],)),
+        Sample("long-even", _around_longest(16, rows=2)),  # no edges, and not whole blocks
+        Sample("long-large", lambda draw: (1e5 * _around_longest(9)(draw)[0],), dtypes=("float32",)),  # past float16
         Sample("long-minus-inf", _minus_inf),
         Sample("16384x4096", lambda draw: (draw.normal(16384, 4096),), bench=True),
         Sample("2048x50257", lambda draw: (draw.normal(2048, 50_257),), bench=True),
         Sample("512x262144", lambda draw: (draw.normal(512, 262_144),), bench=True),
     ),
-    blocks=BLOCKS | {"LANES": 256, "LONG_WARPS": 8},
+    blocks=BLOCKS | {"HELD": 16384, "HELD_LANES": 256, "HELD_WARPS": 8, "LANES": 256, "LONG_WARPS": 8},
     space={
         "ROW": (4096, 8192, 16384, 32768, 65536),
         "TILE": (1024, 2048, 4096, 8192),
         "BLOCK_N": (4096, 8192, 16384),
-        "LANES": (256, 512, 1024),
         "num_warps": (4, 8, 16),
+        "HELD": (0, 16384, 32768, 49152, 53248),
+        "HELD_LANES": (128, 256, 512),
+        "HELD_WARPS": (4, 8, 16),
+        "LANES": (256, 512, 1024),
         "LONG_WARPS": (8, 16, 32),
     },
     cost=lambda x, y: Cost(bytes=x.nbytes + y.nbytes, flops=5 * x.numel()),
