@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from portability.kernel import kept_until_forgotten
+
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -22,10 +24,12 @@ def once_per_layout(function: Callable[..., Any], tensors: int | None = None) ->
     """Return `function` memoised by the shapes, strides, dtypes and devices of its operands; plain values count too.
 
     For checks and for plans of launches, which would cost more than the launch itself if they were made at each call.
+    It may look blocks up: `forget_blocks` makes it forget its results.
+
     tensors: how many operands lead that are tensors, one that may be None among them; all parameters by default. One or
     two, which most functions take, are not gone through in a loop.
     """
-    kept: dict[tuple[Any, ...], Any] = {}
+    kept = kept_until_forgotten()
 
     def look_up(key: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
         found = kept.get(key, kept)  # itself: what no function returns

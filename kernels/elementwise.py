@@ -172,11 +172,15 @@ def elementwise(
     that broadcast to at most four dimensions once those that lie evenly are merged. float8 is rounded once.
     Raises `ValueError` for names, shapes and devices that do not fit, `TypeError` for dtypes.
     """
-    blocks = blocks or blocks_for("elementwise_gelu" if y is None else "elementwise_add", x)
-    shape, planned = planner(operation)(x, y, blocks)
     if differentiating(x, y):  # the named functions below have their gradients
         check_no_gradient(f"elementwise {operation}", x=x, y=y)
-    out = contiguous_like(x) if shape == x.shape else torch.empty(shape, dtype=x.dtype, device=x.device)
+    return _run(operation, x, y, blocks)
+
+
+def _run(operation, x, y, blocks):
+    """Return what `elementwise` does, whether or not a gradient is wanted."""
+    shape, planned = planner(operation)(x, y, blocks)
+    out = contiguous_like(x) if shape is None else torch.empty(shape, dtype=x.dtype, device=x.device)
     if planned is not None:
         kernel, grid, numbers, constants = planned
         kernel[grid](x, y, out, *numbers, OPERATION=operation, **constants)
@@ -185,22 +189,22 @@ def elementwise(
 
 def add(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """Return x + y, broadcast; differentiable. See `elementwise`."""
-    return _Binary.apply("add", x, y, blocks) if differentiating(x, y) else elementwise("add", x, y, blocks)
+    return _Binary.apply("add", x, y, blocks) if differentiating(x, y) else _run("add", x, y, blocks)
 
 
 def sub(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """Return x - y, broadcast; differentiable. See `elementwise`."""
-    return _Binary.apply("sub", x, y, blocks) if differentiating(x, y) else elementwise("sub", x, y, blocks)
+    return _Binary.apply("sub", x, y, blocks) if differentiating(x, y) else _run("sub", x, y, blocks)
 
 
 def mul(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """Return x · y, broadcast; differentiable. See `elementwise`."""
-    return _Binary.apply("mul", x, y, blocks) if differentiating(x, y) else elementwise("mul", x, y, blocks)
+    return _Binary.apply("mul", x, y, blocks) if differentiating(x, y) else _run("mul", x, y, blocks)
 
 
 def div(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """Return x / y of floating dtypes, broadcast; differentiable. See `elementwise`."""
-    return _Binary.apply("div", x, y, blocks) if differentiating(x, y) else elementwise("div", x, y, blocks)
+    return _Binary.apply("div", x, y, blocks) if differentiating(x, y) else _run("div", x, y, blocks)
 
 
 def maximum(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
@@ -210,17 +214,17 @@ def maximum(x: torch.Tensor, y: torch.Tensor, blocks: Blocks | None = None) -> t
 
 def relu(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """Return x where it is positive, else 0; differentiable. See `elementwise`."""
-    return _Unary.apply("relu", x, blocks) if differentiating(x) else elementwise("relu", x, None, blocks)
+    return _Unary.apply("relu", x, blocks) if differentiating(x) else _run("relu", x, None, blocks)
 
 
 def silu(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """Return x · σ(x); differentiable. See `elementwise`."""
-    return _Unary.apply("silu", x, blocks) if differentiating(x) else elementwise("silu", x, None, blocks)
+    return _Unary.apply("silu", x, blocks) if differentiating(x) else _run("silu", x, None, blocks)
 
 
 def gelu(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """Return x · Φ(x), with Φ by the error function and not by tanh; differentiable. See `elementwise`."""
-    return _Unary.apply("gelu", x, blocks) if differentiating(x) else elementwise("gelu", x, None, blocks)
+    return _Unary.apply("gelu", x, blocks) if differentiating(x) else _run("gelu", x, None, blocks)
 
 
 def copy(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
@@ -270,12 +274,14 @@ def planner(operation):
 
 
 def _planned(operation, x, y, blocks):
-    """Return the shape of the contiguous output, and its `plan`, or None where it has no elements."""
+    """Return the output's shape, or None for that of x, and its `plan`, or None where it has no elements."""
     check_elementwise(operation, x, y)
+    blocks = blocks or blocks_for("elementwise_gelu" if y is None else "elementwise_add", x)
     shape = x.shape if y is None else torch.broadcast_shapes(x.shape, y.shape)
     operands = [t for t in (x, y, torch.empty(shape, device="meta")) if t is not None]
     layouts = tuple([(t.shape, t.stride()) for t in operands])
-    return shape, plan(shape, layouts, blocks) if operands[-1].numel() else None
+    planned = plan(shape, layouts, blocks) if operands[-1].numel() else None
+    return None if shape == x.shape else shape, planned
 
 
 def check_elementwise(operation, x, y):

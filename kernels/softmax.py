@@ -230,6 +230,7 @@ def launch_softmax(x, y, blocks):
 def planned_softmax(x, y, blocks):
     """Return kernel, grid, sizes with strides, and options of the launch, or None where x has no elements."""
     check_dtype("softmax", FLOATS, x=x)
+    blocks = blocks or blocks_for("softmax", x)
     x, y = rows_of("softmax", "x", x), rows_of("softmax", "y", y)
     M, N = x.shape
     if not M * N:
@@ -269,7 +270,7 @@ def softmax(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     if differentiating(x):
         return _Softmax.apply(x, blocks)
     y = contiguous_like(x)
-    launch_softmax(x, y, blocks or blocks_for("softmax", x))
+    launch_softmax(x, y, blocks)
     return y
 
 

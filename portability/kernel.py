@@ -288,6 +288,7 @@ def _at_size(sweep: Sweep, size: int, draw: Draw) -> Inputs:
 
 
 _resolved: dict[tuple[str, Any, Any], Blocks] = {}  # by kernel, device and dtype
+_until_forgotten: list[dict[Any, Any]] = [_resolved]
 
 
 def blocks_for(kernel: str, tensor: torch.Tensor) -> Blocks:
@@ -305,7 +306,15 @@ def blocks_for(kernel: str, tensor: torch.Tensor) -> Blocks:
 
 def forget_blocks() -> None:
     """Look blocks up again from now on: another target's are meant."""
-    _resolved.clear()
+    for kept in _until_forgotten:
+        kept.clear()
+
+
+def kept_until_forgotten() -> dict[Any, Any]:
+    """Return a dict that `forget_blocks` empties: for what is made with blocks that were looked up."""
+    kept: dict[Any, Any] = {}
+    _until_forgotten.append(kept)
+    return kept
 
 
 def cdiv(a: int, b: int) -> int:
