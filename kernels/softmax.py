@@ -374,12 +374,13 @@ FORWARD = KernelCase(
         Sample("row", _around_row(0)),
         Sample("row-plus-1", _around_row(1)),
         Sample("row-apart", lambda draw: (draw.normal(5, draw.blocks["ROW"] + 16)[:, 3:-2],)),  # unlike rows of y
+        Sample("row-large", lambda draw: (1e5 * _around_row(9)(draw)[0],), dtypes=("float32",)),  # past float16
         Sample("held", _around_longest(0)),
         Sample("held-plus-1", _around_longest(1)),
         Sample("long-transposed", lambda draw: (draw.transposed(_around_longest(9)(draw)[0]),)),
         Sample("long-apart", lambda draw: (_around_longest(16, rows=5)(draw)[0][:, 3:-2],)),
         Sample("long-even", _around_longest(16, rows=2)),  # no edges, and not whole blocks
-        Sample("long-large", lambda draw: (1e5 * _around_longest(9)(draw)[0],), dtypes=("float32",)),  # past float16
+        Sample("long-large", lambda draw: (1e5 * _around_longest(9)(draw)[0],), dtypes=("float32",)),
         Sample("long-minus-inf", _minus_inf),
         Sample("16384x4096", lambda draw: (draw.normal(16384, 4096),), bench=True),
         Sample("2048x50257", lambda draw: (draw.normal(2048, 50_257),), bench=True),
