@@ -158,7 +158,11 @@ def test_the_kernels_of_a_case_are_found_by_name() -> None:
     from portability.kernels.softmax import FORWARD
 
     found = {path.name: reached for path, reached in reach([FORWARD]).items()}
-    assert set(found["softmax.py"].kernels) == {"softmax_kernel", "held_softmax_kernel", "online_softmax_kernel"}
+    kernels = set(found["softmax.py"].kernels)
+    assert {k for k in kernels if k.endswith("softmax_kernel")} == {
+        "softmax_kernel", "held_softmax_kernel", "online_softmax_kernel"
+    }  # fmt: skip
+    assert not any("backward" in k for k in kernels)
     assert found["softmax.py"].operators == {"softmax": ["softmax"]}
 
 
