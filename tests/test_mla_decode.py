@@ -13,7 +13,7 @@ from portability.backend import Session
 from portability.backends.cuda import Cuda
 from portability.backends.interpreter import Interpreter
 from portability.kernel import Blocks
-from portability.kernels.latent_attention import LEAST_SPLIT, LONG, tokens_of_a_part
+from portability.kernels.latent_attention import LEAST_SPLIT, LONG, describable, tokens_of_a_part
 from portability.kernels.mla_decode import mla_decode, mla_decode_reference
 
 BLOCKS = Blocks(SPLIT=4096, PROGRAMS=128, BLOCK_H=64, BLOCK_N=64, BLOCK_K=512, DESCRIPTORS=1, num_warps=8, num_stages=2)
@@ -35,6 +35,23 @@ def interpreter() -> Iterator[Session]:
 def test_parts_are_as_many_as_occupy_the_device(tokens: int, programs: int, split: int) -> None:
     """64 sequences of 8,192 tokens are halved, 16 are split into eight, and one into no less than LEAST_SPLIT."""
     assert tokens_of_a_part(tokens, programs, BLOCKS) == split
+
+
+@pytest.mark.parametrize(
+    ("cache", "rank", "taken"),
+    [
+        (torch.zeros(2, 3, 24).half(), 16, True),
+        (torch.zeros(2, 3, 24).half()[:, 1:, :], 16, True),
+        (torch.zeros(2, 3, 24).half()[:, :, 1:], 16, False),  # begins at 2 bytes
+        (torch.zeros(2, 3, 25).half()[:, :, :24], 16, False),  # rows of 50 bytes
+        (torch.zeros(2, 75).half()[:, :72].unflatten(1, (3, 24)), 16, False),  # sequences of 150
+        (torch.zeros(2, 3, 24).half(), 12, False),  # rotated keys begin at 24 bytes
+        (torch.zeros(2, 3, 16).half(), 16, False),  # there are none
+        (torch.zeros(2, 1, 24).half().expand(2, 3, 24), 16, False),  # all tokens are one
+    ],
+)
+def test_descriptors_take_rows_at_16_bytes(cache: torch.Tensor, rank: int, taken: bool) -> None:
+    assert describable(cache, rank) == taken
 
 
 def operands(batch: int, heads: int, tokens: int, rank: int, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
