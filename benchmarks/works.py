@@ -25,8 +25,9 @@ from portability.kernels import softmax as soft
 from portability.kernels import swiglu as glu
 from portability.kernels.decode_attention import launch_decode_attention
 from portability.kernels.flash_attention_backward import launch_flash_attention_backward
+from portability.kernels.latent_attention import launch_mla_decode
 from portability.kernels.layer_norm_backward import launch_layer_norm_backward
-from portability.kernels.mla_decode import blocks_of_heads, launch_mla_decode
+from portability.kernels.mla_decode import blocks_of_heads
 
 Call = Callable[[], Any]
 HALF = torch.float16

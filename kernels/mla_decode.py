@@ -6,27 +6,14 @@ are folded into the query and the output, so that all heads read the same few nu
     q_c  = W_UKᵀ q                       scores = scale · (q_c · c + q_R · k_R)
     out  = W_UV Σ_t softmax(scores)_t c_t
 
-The sequence is split among programs; what each found is combined before the output's projection.
+The kernels are those of `latent_attention`.
 """
 
 from dataclasses import dataclass
 
 import torch
-import triton
-import triton.language as tl
 
-from portability.kernel import (
-    Blocks,
-    Cost,
-    Draw,
-    KernelCase,
-    Sample,
-    Sweep,
-    blocks_for,
-    cdiv,
-    next_power_of_2,
-    powers_of_2,
-)
+from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, powers_of_2
 from portability.kernels.checks import (
     FLOATS,
     check_contiguous,
@@ -37,178 +24,9 @@ from portability.kernels.checks import (
     check_shape,
     named,
 )
+from portability.kernels.latent_attention import PARTS, launch_mla_decode
 
-PROJECTION_ROWS, PROJECTION_COLS = 16, 64  # tiles of the two projections, whose work is small
-LOG2_E = tl.constexpr(1.4426950408889634)  # exp(x) = exp2(x · log2 e): scores and their sums are in powers of 2
 FEW_HEADS = 32  # at the most
-PARTS = 4  # of a split sequence that are combined at a time
-
-
-@triton.jit
-def project_kernel(
-    x_ptr, w_ptr, out_ptr, batch, K, N,
-    stride_xb, stride_xh, stride_wh, stride_wk, stride_wn, stride_ob, stride_oh,
-    BLOCK_B: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_N: tl.constexpr,
-):  # fmt: skip
-    """out[b, h] = x[b, h] @ w[h]: each program takes one head, BLOCK_B sequences and BLOCK_N of the result's elements.
-
-    It serves the query, q_c = W_UKᵀ q, and the output, whose rows are the sums of latents.
-    """
-    head = tl.program_id(0).to(tl.int64)
-    b = tl.program_id(1) * BLOCK_B + tl.arange(0, BLOCK_B)
-    n = tl.program_id(2) * BLOCK_N + tl.arange(0, BLOCK_N)
-    in_batch, in_n = (b < batch)[:, None], (n < N)[None, :]
-    x_rows = x_ptr + b.to(tl.int64)[:, None] * stride_xb + head * stride_xh
-    w_cols = w_ptr + head * stride_wh + n[None, :] * stride_wn
-    out = tl.zeros((BLOCK_B, BLOCK_N), dtype=tl.float32)
-    for k0 in range(0, K, BLOCK_K):
-        k = k0 + tl.arange(0, BLOCK_K)
-        x = tl.load(x_rows + k[None, :], mask=in_batch & (k < K)[None, :], other=0.0)
-        w = tl.load(w_cols + k[:, None] * stride_wk, mask=(k < K)[:, None] & in_n, other=0.0)
-        out = tl.dot(x, w, out, input_precision="ieee")
-    out_ptrs = out_ptr + b.to(tl.int64)[:, None] * stride_ob + head * stride_oh + n[None, :]
-    tl.store(out_ptrs, out.to(out_ptr.dtype.element_ty), mask=in_batch & in_n)
-
-
-@triton.jit
-def split_kernel(
-    qc_ptr, qr_ptr, cache_ptr, lengths_ptr, part_ptr, lse_ptr, scale, n_heads, rank, rope_dim,
-    stride_qrb, stride_qrh, stride_cb, stride_ct,
-    BLOCK_R: tl.constexpr, BLOCK_P: tl.constexpr,
-    SPLIT: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-):  # fmt: skip
-    """Each program attends over SPLIT tokens of one sequence for BLOCK_H heads; a token's latent is key and value.
-
-    Scores are (tokens, heads) and the sums (latent, heads): tokens and the latent are many where heads may be few, and
-    a matrix unit wants many rows. The latent is held in two halves, whose products do not wait for each other. As a
-    key, it is read BLOCK_K elements at a time: whole, it would fill some targets' shared memory with its query. Where
-    BLOCK_K holds all of it, it is read once, as key and value.
-    """
-    batch = tl.program_id(0).to(tl.int64)
-    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
-    split, n_splits = tl.program_id(2), tl.num_programs(2)
-    start = split * SPLIT
-    end = tl.minimum(start + SPLIT, tl.load(lengths_ptr + batch))
-    if start >= end:  # past this sequence: `combine_kernel` does not look here
-        return
-
-    HALF: tl.constexpr = BLOCK_R // 2
-    r_0, p, k = tl.arange(0, HALF), tl.arange(0, BLOCK_P), tl.arange(0, BLOCK_K)
-    r_1 = r_0 + HALF
-    is_head, in_rope = (heads < n_heads)[None, :], (p < rope_dim)[None, :]
-    query = (batch * n_heads + heads)[None, :]
-    qr_ptrs = qr_ptr + batch * stride_qrb + heads[None, :] * stride_qrh + p[:, None]
-    q_r = tl.load(qr_ptrs, mask=is_head & (p < rope_dim)[:, None], other=0.0)
-    if BLOCK_K >= BLOCK_R:
-        q_0 = tl.load(qc_ptr + query * rank + r_0[:, None], mask=is_head & (r_0 < rank)[:, None], other=0.0)
-        q_1 = tl.load(qc_ptr + query * rank + r_1[:, None], mask=is_head & (r_1 < rank)[:, None], other=0.0)
-
-    m = tl.full((BLOCK_H,), -float("inf"), dtype=tl.float32)
-    l = tl.zeros((BLOCK_H,), dtype=tl.float32)
-    acc_0 = tl.zeros((HALF, BLOCK_H), dtype=tl.float32)
-    acc_1 = tl.zeros((HALF, BLOCK_H), dtype=tl.float32)
-    for n in range(start, end, BLOCK_N):
-        t = n + tl.arange(0, BLOCK_N)
-        exists = (t < end)[:, None]
-        rows = cache_ptr + batch * stride_cb + t.to(tl.int64)[:, None] * stride_ct
-        k_r = tl.load(rows + rank + p[None, :], mask=exists & in_rope, other=0.0)
-        scores = tl.dot(k_r, q_r, input_precision="ieee")
-        if BLOCK_K < BLOCK_R:
-            for k0 in range(0, rank, BLOCK_K):
-                piece = k0 + k
-                q_piece = tl.load(
-                    qc_ptr + query * rank + piece[:, None], mask=is_head & (piece < rank)[:, None], other=0.0
-                )
-                c_piece = tl.load(rows + piece[None, :], mask=exists & (piece < rank)[None, :], other=0.0)
-                scores = tl.dot(c_piece, q_piece, scores, input_precision="ieee")
-        c_0 = tl.load(rows + r_0[None, :], mask=exists & (r_0 < rank)[None, :], other=0.0)
-        c_1 = tl.load(rows + r_1[None, :], mask=exists & (r_1 < rank)[None, :], other=0.0)
-        if BLOCK_K >= BLOCK_R:
-            first = tl.dot(c_0, q_0, input_precision="ieee")
-            second = tl.dot(c_1, q_1, input_precision="ieee")
-            scores = (first + second) + scores
-        scores = tl.where(exists, scores * (scale * LOG2_E), -float("inf"))
-        m_new = tl.maximum(m, tl.max(scores, axis=0))
-        alpha = tl.exp2(m - m_new)
-        weights = tl.exp2(scores - m_new[None, :])
-        l = l * alpha + tl.sum(weights, axis=0)
-        weights = weights.to(c_0.dtype)
-        acc_0 = tl.dot(tl.trans(c_0), weights, acc_0 * alpha[None, :], input_precision="ieee")
-        acc_1 = tl.dot(tl.trans(c_1), weights, acc_1 * alpha[None, :], input_precision="ieee")
-        m = m_new
-
-    parts = (query * n_splits + split) * rank
-    share = (1.0 / l)[None, :]
-    tl.store(part_ptr + parts + r_0[:, None], acc_0 * share, mask=is_head & (r_0 < rank)[:, None])
-    tl.store(part_ptr + parts + r_1[:, None], acc_1 * share, mask=is_head & (r_1 < rank)[:, None])
-    tl.store(lse_ptr + (batch * n_heads + heads) * n_splits + split, m + tl.log2(l), mask=heads < n_heads)
-
-
-@triton.jit
-def combine_kernel(
-    part_ptr, lse_ptr, lengths_ptr, out_ptr, n_heads, n_splits, rank,
-    SPLIT: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_R: tl.constexpr,
-):  # fmt: skip
-    """out = Σ_s exp2(lse_s) part_s / Σ_s exp2(lse_s) of one head of one sequence, BLOCK_S parts at a time."""
-    query = tl.program_id(0).to(tl.int64)
-    used = tl.cdiv(tl.load(lengths_ptr + query // n_heads), SPLIT)
-    r = tl.arange(0, BLOCK_R)
-    in_rank = (r < rank)[None, :]
-    m = -float("inf")
-    l = 0.0
-    latent = tl.zeros((BLOCK_R,), dtype=tl.float32)
-    for s0 in range(0, used, BLOCK_S):
-        s = s0 + tl.arange(0, BLOCK_S)
-        lse = tl.load(lse_ptr + query * n_splits + s, mask=s < used, other=-float("inf"))
-        part_ptrs = part_ptr + (query * n_splits + s)[:, None] * rank + r[None, :]
-        part = tl.load(part_ptrs, mask=(s < used)[:, None] & in_rank, other=0.0)
-        m_new = tl.maximum(m, tl.max(lse, axis=0))
-        share = tl.exp2(lse - m_new)
-        alpha = tl.exp2(m - m_new)
-        l = l * alpha + tl.sum(share, axis=0)
-        latent = latent * alpha + tl.sum(share[:, None] * part, axis=0)
-        m = m_new
-    latent = latent / tl.where(used > 0, l, 1.0)  # a sequence of no tokens gives 0
-    tl.store(out_ptr + query * rank + r, latent.to(out_ptr.dtype.element_ty), mask=r < rank)
-
-
-def launch_mla_decode(q, q_rope, cache, w_uk, w_uv, lengths, scale, out, blocks):
-    """Write the attention of each query; folded queries, parts and sums of latents are scratch memory."""
-    B, H, D = q.shape
-    P, R = q_rope.shape[2], w_uk.shape[2]
-    if not out.numel():
-        return
-    latent = torch.empty((B, H, R), dtype=q.dtype, device=q.device)
-    _project(q, w_uk, latent, blocks)
-    n_splits = max(1, cdiv(cache.shape[1], blocks["SPLIT"]))
-    part = torch.empty((B, H, n_splits, R), dtype=torch.float32, device=q.device)
-    lse = torch.empty((B, H, n_splits), dtype=torch.float32, device=q.device)
-    BLOCK_H = min(blocks["BLOCK_H"], tile(H))
-    split_kernel[(B, cdiv(H, BLOCK_H), n_splits)](
-        latent, q_rope, cache, lengths, part, lse, (D + P) ** -0.5 if scale is None else scale, H, R, P,
-        *q_rope.stride()[:2], *cache.stride()[:2], BLOCK_R=2 * tile(cdiv(R, 2)), BLOCK_P=tile(P),
-        **blocks | {"BLOCK_H": BLOCK_H, "BLOCK_K": min(blocks["BLOCK_K"], 2 * tile(cdiv(R, 2)))},
-    )  # fmt: skip
-    combine_kernel[(B * H,)](
-        part, lse, lengths, latent, H, n_splits, R,
-        SPLIT=blocks["SPLIT"], BLOCK_S=PARTS, BLOCK_R=next_power_of_2(R), num_warps=4,
-    )  # fmt: skip
-    _project(latent, w_uv, out, blocks)
-
-
-def _project(x, w, out, blocks):
-    """Write x (B, H, K) times w (H, K, N) into `out`, whose last dimension is contiguous."""
-    (B, H, K), N = x.shape, w.shape[2]
-    project_kernel[(H, cdiv(B, PROJECTION_ROWS), cdiv(N, PROJECTION_COLS))](
-        x, w, out, B, K, N, *x.stride()[:2], *w.stride(), *out.stride()[:2],
-        BLOCK_B=PROJECTION_ROWS, BLOCK_K=min(PROJECTION_COLS, tile(K)), BLOCK_N=PROJECTION_COLS,
-        num_warps=4, num_stages=blocks["num_stages"],
-    )  # fmt: skip
-
-
-def tile(n):
-    """Return `n` as a power of two that a matrix unit takes."""
-    return max(16, next_power_of_2(n))
 
 
 def mla_decode(
@@ -364,7 +182,7 @@ def _cost(q, q_rope, cache, w_uk, w_uv, lengths, _scale, out):
     return Cost(moved * q.element_size(), flops=flops, unit=named(q.dtype))
 
 
-BLOCKS = Blocks(SPLIT=256, BLOCK_H=16, BLOCK_N=16, BLOCK_K=64, num_warps=4, num_stages=1)
+BLOCKS = Blocks(SPLIT=256, PROGRAMS=1, BLOCK_H=16, BLOCK_N=16, BLOCK_K=64, DESCRIPTORS=0, num_warps=4, num_stages=1)
 SPACE = {
     "SPLIT": (128, 256, 512, 1024, 2048, 4096),
     "BLOCK_H": (16, 32, 64),
@@ -423,6 +241,8 @@ CASES = [
         (
             Sample("33.7.0-h5-20.6.40.24", _operands((33, 7, 0), 5, 20, 6, 40, 24, scale=0.2), quick=True),
             Sample("around-a-split-h3-16.8.32.16", _operands(_around_a_split, 3, 16, 8, 32, 16)),
+            Sample("33.7.0-h5-20.24.40.24", _operands((33, 7, 0), 5, 20, 24, 40, 24, scale=0.2)),  # rows at 16 bytes
+            Sample("23.35-h2-16.8.104.16-full", _operands((23, 35), 2, 16, 8, 104, 16, tokens=35)),
             _timed(16),
         ),
         heads=16,
