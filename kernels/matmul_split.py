@@ -1,6 +1,6 @@
 """Matrix product with few tiles and a long K: c = a @ b, with K split among programs, so that all have work.
 
-Each part of K is summed by itself, in float32, and the parts are added in a second launch in their order: the result
+Each part of K is summed by itself, in float32, and the parts are added in a second launch, in one order: the result
 comes out the same each time, which atomic additions would not give.
 """
 
@@ -47,26 +47,31 @@ def matmul_split_kernel(
 @triton.jit
 def add_parts_kernel(
     part_ptr, bias_ptr, c_ptr, N, size, parts, stride_cm, stride_cn,
-    ACTIVATION: tl.constexpr, BLOCK: tl.constexpr,
+    ACTIVATION: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """c = activation(Σ parts + bias), for BLOCK elements of c; `size` is M · N."""
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    total = tl.load(part_ptr + i, mask=i < size, other=0.0)
-    for part in range(1, parts):
-        total += tl.load(part_ptr + part * size + i, mask=i < size, other=0.0)
-    row, column = i // N, i % N
+    """c = activation(Σ parts + bias), for BLOCK elements of a row of c; `size` is M · N, and PARTS a power of two.
+
+    All parts are loaded before the first is added: in a loop each would wait for the one before.
+    """
+    blocks = tl.cdiv(N, BLOCK)
+    row = (tl.program_id(0) // blocks).to(tl.int64)
+    column = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
+    part = tl.arange(0, PARTS).to(tl.int64)[:, None]
+    part_ptrs = part_ptr + part * size + row * N + column
+    total = tl.sum(tl.load(part_ptrs, mask=(part < parts) & (column < N), other=0.0), axis=0)
     if bias_ptr is not None:
-        total += tl.load(bias_ptr + column, mask=i < size, other=0.0).to(total.dtype)
+        total += tl.load(bias_ptr + column, mask=column < N, other=0.0).to(total.dtype)
     c = activate(total, ACTIVATION).to(c_ptr.dtype.element_ty)
-    tl.store(c_ptr + row * stride_cm + column * stride_cn, c, mask=i < size)
+    tl.store(c_ptr + row * stride_cm + column.to(tl.int64) * stride_cn, c, mask=column < N)
 
 
 def add_parts(parts, bias, c, activation=""):
     """Write activation(Σ parts + bias) into `c` of (M, N), for `parts` of (P, M, N)."""
-    size = c.numel()
-    add_parts_kernel[(cdiv(size, 512),)](
-        parts, bias, c, c.shape[1], size, parts.shape[0], *c.stride(), ACTIVATION=activation, BLOCK=512, num_warps=4
-    )
+    P, M, N = parts.shape
+    add_parts_kernel[(M * cdiv(N, 128),)](
+        parts, bias, c, N, c.numel(), P, *c.stride(),
+        ACTIVATION=activation, PARTS=next_power_of_2(P), BLOCK=128, num_warps=1,
+    )  # fmt: skip
 
 
 def shares(K, tiles, blocks):

@@ -40,30 +40,24 @@ PART_ROWS = 512  # of all parts of one tile: more cost more to write and to add 
 
 
 @triton.jit
-def four_bits(nibbles, DTYPE: tl.constexpr):
-    """Return int16 `nibbles` of 0 to 15, less 8, in DTYPE.
+def four_bits(bytes_, HIGH: tl.constexpr, DTYPE: tl.constexpr):
+    """Return the low or the high four bits of int16 `bytes_`, less 8, in DTYPE; in float16 divided by 1024.
 
-    In float16 the bits 0x6400 + n are the number 1024 + n, and in bfloat16 0x4300 + n are 128 + n: an OR and an exact
-    subtraction, where hardware converts integers at a quarter of its rate or less.
+    None is converted, which hardware does at a quarter of its rate or less. In float16 the bits n are the subnormal
+    number n · 2^-24, of which one FMA makes (n - 8) · 2^-10 exactly; high bits stay where they are, 16 times as much,
+    and take another factor. In bfloat16 the bits 0x4300 + n are 128 + n: an OR and an exact subtraction.
     """
     if tl.float16 == DTYPE:
-        values = (nibbles | 0x6400).to(tl.float16, bitcast=True) - 1032.0
-    elif tl.bfloat16 == DTYPE:
-        values = (nibbles | 0x4300).to(tl.bfloat16, bitcast=True) - 136.0
+        if HIGH:
+            values = (bytes_ & 0xF0).to(tl.float16, bitcast=True) * 1024.0 - 0.0078125
+        else:
+            values = (bytes_ & 0xF).to(tl.float16, bitcast=True) * 16384.0 - 0.0078125
     else:
-        values = nibbles.to(DTYPE) - 8.0
-    return values.to(DTYPE)
-
-
-@triton.jit
-def high_bits(bytes_, DTYPE: tl.constexpr):
-    """Return the high four bits of int16 `bytes_`, less 8, in DTYPE; in float16 they stay where they are, 16 times as
-    much: 1024 + 16 n is exact there, and a shift of every byte is saved.
-    """
-    if tl.float16 == DTYPE:
-        values = ((bytes_ & 0xF0) | 0x6400).to(tl.float16, bitcast=True) - 1152.0
-    else:
-        values = four_bits(bytes_ >> 4, DTYPE)
+        nibbles = bytes_ >> 4 if HIGH else bytes_ & 0xF
+        if tl.bfloat16 == DTYPE:
+            values = (nibbles | 0x4300).to(tl.bfloat16, bitcast=True) - 136.0
+        else:
+            values = nibbles.to(DTYPE) - 8.0
     return values.to(DTYPE)
 
 
@@ -86,7 +80,7 @@ def int4_matmul_kernel(
     first = tl.program_id(1) * share
     last = tl.minimum(first + share, K // 2)
     scale_ptrs = scales_ptr + cols
-    SIXTEENTH: tl.constexpr = 0.0625 if tl.float16 == x_ptr.dtype.element_ty else 1.0
+    UNIT: tl.constexpr = 1024.0 if tl.float16 == x_ptr.dtype.element_ty else 1.0  # of what `four_bits` returns
     acc = tl.zeros((BLOCK_N, BLOCK_M), dtype=tl.float32)
     scale = tl.load(scale_ptrs + first // HALF * stride_sg, mask=in_cols, other=0.0)
     for byte in range(first, last, BLOCK_K):  # BLOCK_K divides HALF and share: a block of bytes is of one group
@@ -100,15 +94,13 @@ def int4_matmul_kernel(
         x_high = tl.load(x_ptrs + HALF * stride_xk, mask=in_rows, other=0.0)
         packed_ptrs = packed_ptr + cols[:, None] * stride_pn + bytes_[None, :].to(tl.int64) * stride_pk
         packed = tl.load(packed_ptrs, mask=in_cols[:, None], other=0).to(tl.int16)
-        from_low = tl.dot(four_bits(packed & 0xF, x_low.dtype), x_low, input_precision="ieee")
-        from_high = tl.dot(high_bits(packed, x_low.dtype), x_high, input_precision="ieee")
-        scale = scale.to(tl.float32)[:, None]
-        acc += scale * from_low
-        acc += (scale * SIXTEENTH) * from_high
+        group_sum = tl.dot(four_bits(packed, False, x_low.dtype), x_low, input_precision="ieee")
+        group_sum = tl.dot(four_bits(packed, True, x_low.dtype), x_high, group_sum, input_precision="ieee")
+        acc += scale.to(tl.float32)[:, None] * group_sum
         scale = scale_ahead
     part_rows = tl.program_id(1).to(tl.int64) * M + rows
     part_ptrs = part_ptr + part_rows[None, :] * stride_m + cols[:, None]
-    tl.store(part_ptrs, acc.to(part_ptr.dtype.element_ty), mask=in_rows & in_cols[:, None])
+    tl.store(part_ptrs, (acc * UNIT).to(part_ptr.dtype.element_ty), mask=in_rows & in_cols[:, None])
 
 
 @triton.jit
