@@ -27,14 +27,11 @@ def row_pointers(ptr, start, stride, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr)
 @triton.jit
 def load_tile(ptrs, left, RAGGED: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr):
     """Return what `row_pointers` lead to, with zeros past D. RAGGED: there may be fewer than BLOCK rows left."""
-    d = tl.arange(0, BLOCK_D)[None, :]
-    if RAGGED:
+    if RAGGED or D < BLOCK_D:
         mask = tl.arange(0, BLOCK)[:, None] < left
         if D < BLOCK_D:
-            mask &= d < D
+            mask &= tl.arange(0, BLOCK_D)[None, :] < D
         tile = tl.load(ptrs, mask=mask, other=0.0)
-    elif D < BLOCK_D:
-        tile = tl.load(ptrs, mask=d < D, other=0.0)
     else:
         tile = tl.load(ptrs)
     return tile
