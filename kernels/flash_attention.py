@@ -13,14 +13,17 @@ from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.attention import (
+    add_sums,
     attention_of_head,
     check_attention,
     fit_head,
     heads_first,
     load_rows,
+    load_tile,
     online_softmax,
     per_head,
     qkv,
+    row_pointers,
 )
 from portability.kernels.checks import FLOATS, check_no_gradient, differentiating, named
 from portability.kernels.flash_attention_backward import flash_attention_backward
@@ -33,12 +36,14 @@ LOG2_E = tl.constexpr(math.log2(math.e))
 def attend(
     acc, l, m, q, k_ptr, v_ptr, stride_kn, stride_vn, first_row, diagonal, start, stop, seq_k, scale,
     MASKED: tl.constexpr, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Return acc, l and m with the keys from `start` to `stop` added. MASKED: not every row sees all of them."""
     rows = first_row + tl.arange(0, BLOCK_M)[:, None]
+    k_ptrs = row_pointers(k_ptr, start, stride_kn, BLOCK_N, BLOCK_D)
+    v_ptrs = row_pointers(v_ptr, start, stride_vn, BLOCK_N, BLOCK_D)
     for start_n in range(start, stop, BLOCK_N):
-        k = load_rows(k_ptr, start_n, stride_kn, seq_k, BLOCK_N, D, BLOCK_D)
+        k = load_tile(k_ptrs, seq_k - start_n, MASKED, BLOCK_N, D, BLOCK_D)
         s = tl.dot(q, tl.trans(k), input_precision=PRECISION)
         if MASKED:
             columns = start_n + tl.arange(0, BLOCK_N)[None, :]
@@ -46,9 +51,12 @@ def attend(
             if CAUSAL:
                 visible &= columns <= rows + diagonal
             s = tl.where(visible, s, float("-inf"))
-        p, alpha, l, m = online_softmax(s, l, m, scale, MASKED)
-        v = load_rows(v_ptr, start_n, stride_vn, seq_k, BLOCK_N, D, BLOCK_D)
+        p, alpha, m = online_softmax(s, m, scale, MASKED)
+        l = add_sums(l, p, alpha, BLOCK_M, BLOCK_N, LANES)
+        v = load_tile(v_ptrs, seq_k - start_n, MASKED, BLOCK_N, D, BLOCK_D)
         acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None], input_precision=PRECISION)
+        k_ptrs += tl.cast(BLOCK_N, tl.int64) * stride_kn
+        v_ptrs += tl.cast(BLOCK_N, tl.int64) * stride_vn
     return acc, l, m
 
 
@@ -58,7 +66,7 @@ def flash_attention_kernel(
     stride_qb, stride_qm, stride_qh, stride_kb, stride_kn, stride_kh,
     stride_vb, stride_vn, stride_vh, stride_ob, stride_om, stride_oh,
     CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Each program takes BLOCK_M queries of one head of one batch; `scale` includes log2 e."""
     # One grid axis for all three, since the others end at 65,535. Late queries see the most keys: they start first.
@@ -82,17 +90,19 @@ def flash_attention_kernel(
 
     q = load_rows(q_ptr, first_row, stride_qm, seq_q, BLOCK_M, D, BLOCK_D)
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
-    l = tl.zeros((BLOCK_M,), tl.float32)
+    l = tl.zeros((BLOCK_M,) if LANES == 1 else (BLOCK_M, LANES), tl.float32)
     m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     acc, l, m = attend(
         acc, l, m, q, k_ptr, v_ptr, stride_kn, stride_vn, first_row, diagonal, 0, unmasked, seq_k, scale,
-        False, CAUSAL, PRECISION, BLOCK_M, BLOCK_N, D, BLOCK_D,
+        False, CAUSAL, PRECISION, BLOCK_M, BLOCK_N, D, BLOCK_D, LANES,
     )  # fmt: skip
     acc, l, m = attend(
         acc, l, m, q, k_ptr, v_ptr, stride_kn, stride_vn, first_row, diagonal, unmasked, stop, seq_k, scale,
-        True, CAUSAL, PRECISION, BLOCK_M, BLOCK_N, D, BLOCK_D,
+        True, CAUSAL, PRECISION, BLOCK_M, BLOCK_N, D, BLOCK_D, LANES,
     )  # fmt: skip
 
+    if LANES > 1:
+        l = tl.sum(l, axis=1)
     rows = first_row + tl.arange(0, BLOCK_M)
     out = acc / tl.where(l == 0.0, 1.0, l)[:, None]  # a row that saw no key: output 0, log-sum-exp -inf
     d = tl.arange(0, BLOCK_D)[None, :]
@@ -280,7 +290,13 @@ def _case(name, operator, launch, samples, blocks):
 
 
 CASES = [
-    _case("flash_attention", flash_attention_with_lse, launch_flash_attention, (*SAMPLES, *LONG), {"DESCRIPTORS": 0}),
+    _case(
+        "flash_attention",
+        flash_attention_with_lse,
+        launch_flash_attention,
+        (*SAMPLES, *LONG),
+        {"DESCRIPTORS": 0, "LANES": 1},
+    ),
     _case(
         "flash_attention_descriptors",
         flash_attention_descriptors,

@@ -15,7 +15,16 @@ import triton
 import triton.language as tl
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
-from portability.kernels.attention import attention_of_head, check_attention, fit_head, heads_first, load_rows, qkv
+from portability.kernels.attention import (
+    attention_of_head,
+    check_attention,
+    fit_head,
+    heads_first,
+    load_rows,
+    load_tile,
+    qkv,
+    row_pointers,
+)
 from portability.kernels.checks import FLOATS, check_contiguous, check_device, check_dtype, check_shape, named
 from portability.kernels.flash_attention_backward_descriptors import launch_gradients_by_descriptors, takes
 
@@ -40,28 +49,37 @@ def delta_kernel(
 
 
 @triton.jit
+def load_of_rows(ptr, rows, n_rows, RAGGED: tl.constexpr):
+    """Return one number a row. A query past the end has dout and δ of 0, so that it adds nothing."""
+    return tl.load(ptr + rows, mask=rows < n_rows, other=0.0) if RAGGED else tl.load(ptr + rows)
+
+
+@triton.jit
 def add_queries(
     dk, dv, k, v, q_ptr, dout_ptr, lse_ptr, delta_ptr, stride_qm, stride_dm, first_key, diagonal, start, stop, seq_q,
-    scale, MASKED: tl.constexpr, PRECISION: tl.constexpr,
+    scale, MASKED: tl.constexpr, RAGGED: tl.constexpr, PRECISION: tl.constexpr,
     HELD: tl.constexpr, STEP: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """Return dk and dv with the queries from `start` to `stop` added. MASKED: not all of them see every key."""
     keys = first_key + tl.arange(0, HELD)[:, None]
+    q_ptrs = row_pointers(q_ptr, start, stride_qm, STEP, BLOCK_D)
+    dout_ptrs = row_pointers(dout_ptr, start, stride_dm, STEP, BLOCK_D)
     for start_m in range(start, stop, STEP):
         rows = start_m + tl.arange(0, STEP)
-        q = load_rows(q_ptr, start_m, stride_qm, seq_q, STEP, D, BLOCK_D)
-        dout = load_rows(dout_ptr, start_m, stride_dm, seq_q, STEP, D, BLOCK_D)
-        # A query past the end has dout and δ of 0, so that it adds nothing.
-        lse = tl.load(lse_ptr + rows, mask=rows < seq_q, other=0.0)
-        delta = tl.load(delta_ptr + rows, mask=rows < seq_q, other=0.0)
+        q = load_tile(q_ptrs, seq_q - start_m, RAGGED, STEP, D, BLOCK_D)
+        dout = load_tile(dout_ptrs, seq_q - start_m, RAGGED, STEP, D, BLOCK_D)
+        lse = load_of_rows(lse_ptr, rows, seq_q, RAGGED)
+        delta = load_of_rows(delta_ptr, rows, seq_q, RAGGED)
         s = tl.dot(k, tl.trans(q), input_precision=PRECISION)  # keys are rows here: P and dS come out transposed
+        dp = tl.dot(v, tl.trans(dout), input_precision=PRECISION)
         p = tl.exp2(s * (scale * LOG2_E) - (lse * LOG2_E)[None, :])
         if MASKED:
             p = tl.where(keys <= rows[None, :] + diagonal, p, 0.0)
         dv = tl.dot(p.to(dout.dtype), dout, dv, input_precision=PRECISION)
-        dp = tl.dot(v, tl.trans(dout), input_precision=PRECISION)
         ds = p * (dp - delta[None, :])
         dk = tl.dot(ds.to(q.dtype), q, dk, input_precision=PRECISION)
+        q_ptrs += tl.cast(STEP, tl.int64) * stride_qm
+        dout_ptrs += tl.cast(STEP, tl.int64) * stride_dm
     return dk, dv
 
 
@@ -70,10 +88,13 @@ def dk_dv_kernel(
     q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr, scale, heads, heads_per_kv, seq_q, seq_k,
     stride_qb, stride_qm, stride_qh, stride_kb, stride_kn, stride_kh, stride_vb, stride_vn, stride_vh,
     stride_db, stride_dm, stride_dh, stride_dkb, stride_dkn, stride_dkh,
-    CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
+    CAUSAL: tl.constexpr, RAGGED: tl.constexpr, PRECISION: tl.constexpr,
     HELD: tl.constexpr, STEP: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """Each program holds HELD keys of one kv head of one batch, and goes over the queries of all heads that use it."""
+    """Each program holds HELD keys of one kv head of one batch, and goes over the queries of all heads that use it.
+
+    RAGGED: seq_q is no multiple of STEP.
+    """
     tiles = tl.cdiv(seq_k, HELD)
     kv_heads = heads // heads_per_kv
     first_key = tl.program_id(0) % tiles * HELD
@@ -98,11 +119,11 @@ def dk_dv_kernel(
         if CAUSAL:
             dk, dv = add_queries(
                 dk, dv, k, v, q_base, dout_base, lse_ptr + row_base, delta_ptr + row_base, stride_qm, stride_dm,
-                first_key, diagonal, start, unmasked, seq_q, scale, True, PRECISION, HELD, STEP, D, BLOCK_D,
+                first_key, diagonal, start, unmasked, seq_q, scale, True, RAGGED, PRECISION, HELD, STEP, D, BLOCK_D,
             )  # fmt: skip
         dk, dv = add_queries(
             dk, dv, k, v, q_base, dout_base, lse_ptr + row_base, delta_ptr + row_base, stride_qm, stride_dm,
-            first_key, diagonal, unmasked, seq_q, seq_q, scale, False, PRECISION, HELD, STEP, D, BLOCK_D,
+            first_key, diagonal, unmasked, seq_q, seq_q, scale, False, RAGGED, PRECISION, HELD, STEP, D, BLOCK_D,
         )  # fmt: skip
 
     keys = first_key + tl.arange(0, HELD)[:, None]
@@ -121,9 +142,11 @@ def add_keys(
 ):  # fmt: skip
     """Return dq with the keys from `start` to `stop` added. MASKED: not every row sees all of them."""
     rows = first_row + tl.arange(0, HELD)[:, None]
+    k_ptrs = row_pointers(k_ptr, start, stride_kn, STEP, BLOCK_D)
+    v_ptrs = row_pointers(v_ptr, start, stride_vn, STEP, BLOCK_D)
     for start_n in range(start, stop, STEP):
-        k = load_rows(k_ptr, start_n, stride_kn, seq_k, STEP, D, BLOCK_D)
-        v = load_rows(v_ptr, start_n, stride_vn, seq_k, STEP, D, BLOCK_D)
+        k = load_tile(k_ptrs, seq_k - start_n, MASKED, STEP, D, BLOCK_D)
+        v = load_tile(v_ptrs, seq_k - start_n, MASKED, STEP, D, BLOCK_D)
         s = tl.dot(q, tl.trans(k), input_precision=PRECISION)
         p = tl.exp2(s * (scale * LOG2_E) - (lse * LOG2_E)[:, None])
         if MASKED:
@@ -135,6 +158,8 @@ def add_keys(
         dp = tl.dot(dout, tl.trans(v), input_precision=PRECISION)
         ds = p * (dp - delta[:, None])
         dq = tl.dot(ds.to(k.dtype), k, dq, input_precision=PRECISION)
+        k_ptrs += tl.cast(STEP, tl.int64) * stride_kn
+        v_ptrs += tl.cast(STEP, tl.int64) * stride_vn
     return dq
 
 
@@ -202,7 +227,7 @@ def launch_flash_attention_backward(dout, q, k, v, out, lse, causal, scale, dq, 
         dq_kernel[(tiles_q * heads * batch,)](*operands, **given)
     if k.numel():
         operands = (q, k, v, dout, lse, delta, dk, dv, *sizes, *strides, *dk.stride()[:3])
-        dk_dv_kernel[(tiles_k * kv_heads * batch,)](*operands, **given)
+        dk_dv_kernel[(tiles_k * kv_heads * batch,)](*operands, RAGGED=seq_q % blocks["STEP"] != 0, **given)
 
 
 def launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks):

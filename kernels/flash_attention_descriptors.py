@@ -64,7 +64,8 @@ def flash_attention_descriptors_kernel(
                 s = tl.where(columns <= rows[:, None] + diagonal, s, float("-inf"))
             if RAGGED:
                 s = tl.where(columns >= start_n, s, float("-inf"))
-            p, alpha, l, m = online_softmax(s, l, m, scale, CAUSAL or RAGGED)
+            p, alpha, m = online_softmax(s, m, scale, CAUSAL or RAGGED)
+            l = l * alpha + tl.sum(p, axis=1)
             v = values.load([batch * v_by_batch + kv_head * v_by_head + first_key, kv_head * v_columns])
             acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None], input_precision=PRECISION)
 
