@@ -27,7 +27,7 @@ from portability.kernels.attention import (
 )
 from portability.kernels.checks import FLOATS, check_no_gradient, differentiating, named
 from portability.kernels.flash_attention_backward import flash_attention_backward
-from portability.kernels.flash_attention_descriptors import launch_flash_attention_descriptors, takes
+from portability.kernels.flash_attention_descriptors import blocks_of_heads, launch_flash_attention_descriptors, takes
 
 LOG2_E = tl.constexpr(math.log2(math.e))
 
@@ -119,8 +119,8 @@ def launch_flash_attention(q, k, v, causal, scale, out, lse, blocks):
     seq_k, kv_heads = k.shape[1:3]
     if not q.numel():
         return
-    described = blocks_for("flash_attention_descriptors", q) if blocks["DESCRIPTORS"] else None
-    if described and described["LEAST_D"] <= D and takes(q, k, v, described):
+    described = blocks_of_heads(q) if 0 < blocks["DESCRIPTORS"] <= D else None
+    if described and takes(q, k, v, described):
         launch_flash_attention_descriptors(q, k, v, causal, scale, out, lse, described)
         return
     blocks = fit_head(D, q.element_size(), blocks)
@@ -177,7 +177,7 @@ def flash_attention_descriptors(
     as a block has, and rows begin at multiples of 16 bytes in one matrix.
     """
     check_attention("flash_attention_descriptors", q, k, v, causal, scale)
-    blocks = blocks or blocks_for("flash_attention_descriptors", q)
+    blocks = blocks or blocks_of_heads(q)
     if not takes(q, k, v, blocks):
         raise ValueError(
             f"flash_attention_descriptors: q {tuple(q.shape)}, k {tuple(k.shape)}, strides {q.stride()}, {k.stride()}, "
@@ -188,6 +188,15 @@ def flash_attention_descriptors(
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     launch_flash_attention_descriptors(q, k, v, causal, scale, out, lse, blocks)
     return out, lse
+
+
+def flash_attention_descriptors_narrow(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False, scale: float | None = None,
+    blocks: Blocks | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Return the same with the blocks of narrow heads, which `flash_attention_descriptors` takes itself up to 64."""
+    blocks = blocks or blocks_for("flash_attention_descriptors_narrow", q)
+    return flash_attention_descriptors(q, k, v, causal, scale, blocks)
 
 
 class _FlashAttention(torch.autograd.Function):
@@ -259,17 +268,21 @@ SAMPLES = (
     Sample("1x77x2x32-large", qkv(1, 77, 77, 2, 2, 32, size=6.0)),  # exp overflows without the maximum
     Sample("1x77x2x32-scale", qkv(1, 77, 77, 2, 2, 32, causal=True, scale=0.3)),
 )
-DESCRIBED_SAMPLES = (  # as many keys and as wide a head as the largest blocks of a table ask for
-    Sample("2x140x3x128", qkv(2, 140, 140, 3, 3, 128)),
-    Sample("1x131x2x128-causal", qkv(1, 131, 131, 2, 2, 128, causal=True), quick=True),
-    Sample("1x256x2x128-causal", qkv(1, 256, 256, 2, 2, 128, causal=True)),
-    Sample("1x1x6x128-gqa-over-129", qkv(1, 1, 129, 6, 2, 128, causal=True)),
-    Sample("1x35x6x128-gqa-over-200", qkv(1, 35, 200, 6, 2, 128, causal=True)),
-    Sample("1x261x2x128-over-130-causal", qkv(1, 261, 130, 2, 2, 128, causal=True)),  # the first 131 rows see nothing
-    Sample("1x128x1x128", qkv(1, 128, 128, 1, 1, 128)),
-    Sample("2x140x3x128-heads-first", qkv(2, 140, 140, 3, 3, 128, layout=heads_first)),
-    Sample("1x140x2x128-large", qkv(1, 140, 140, 2, 2, 128, size=6.0)),
-)
+
+
+def _described(D):
+    """As many keys as the largest blocks of a table ask for; D is as wide as those are for."""
+    return (
+        Sample(f"2x140x3x{D}", qkv(2, 140, 140, 3, 3, D)),
+        Sample(f"1x131x2x{D}-causal", qkv(1, 131, 131, 2, 2, D, causal=True), quick=True),
+        Sample(f"1x256x2x{D}-causal", qkv(1, 256, 256, 2, 2, D, causal=True)),
+        Sample(f"1x1x6x{D}-gqa-over-129", qkv(1, 1, 129, 6, 2, D, causal=True)),
+        Sample(f"1x35x6x{D}-gqa-over-200", qkv(1, 35, 200, 6, 2, D, causal=True)),
+        Sample(f"1x261x2x{D}-over-130-causal", qkv(1, 261, 130, 2, 2, D, causal=True)),  # the first 131 see nothing
+        Sample(f"1x128x1x{D}", qkv(1, 128, 128, 1, 1, D)),
+        Sample(f"2x140x3x{D}-heads-first", qkv(2, 140, 140, 3, 3, D, layout=heads_first)),
+        Sample(f"1x140x2x{D}-large", qkv(1, 140, 140, 2, 2, D, size=6.0)),
+    )
 
 
 def _case(name, operator, launch, samples, blocks):
@@ -289,6 +302,7 @@ def _case(name, operator, launch, samples, blocks):
     )
 
 
+DESCRIBED = {"PROGRAMS": 16, "LANES": 1, "SPECIALIZE": 0}
 CASES = [
     _case(
         "flash_attention",
@@ -301,7 +315,14 @@ CASES = [
         "flash_attention_descriptors",
         flash_attention_descriptors,
         launch_flash_attention_descriptors,
-        (*DESCRIBED_SAMPLES, *LONG),
-        {"PROGRAMS": 16, "LEAST_D": 16, "SPECIALIZE": 0},
+        (*_described(128), *LONG),
+        DESCRIBED,
+    ),
+    _case(
+        "flash_attention_descriptors_narrow",
+        flash_attention_descriptors_narrow,
+        launch_flash_attention_descriptors,
+        (*_described(64), *LONG[2:]),
+        DESCRIBED,
     ),
 ]

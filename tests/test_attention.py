@@ -1,8 +1,8 @@
-"""Attention by pointers: what a table may choose, and lengths that blocks divide or not, give attention's values."""
+"""Attention: what a table may choose, and lengths that blocks divide or not, give attention's values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -10,8 +10,10 @@ import torch
 from portability.backend import Session, blocks_of, discover
 from portability.kernel import blocks_for
 from portability.kernels.attention import attention_of_head, per_head
-from portability.kernels.flash_attention import flash_attention_with_lse
+from portability.kernels.flash_attention import flash_attention_descriptors, flash_attention_with_lse
 from portability.kernels.flash_attention_backward import flash_attention_backward
+
+Operator = Callable[..., tuple[torch.Tensor, torch.Tensor]]
 
 
 @pytest.fixture
@@ -26,14 +28,17 @@ def draw(*shape: int) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).half()
 
 
+@pytest.mark.parametrize("operator", [flash_attention_with_lse, flash_attention_descriptors])
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize(("seq_q", "seq_k", "causal"), [(44, 97, False), (64, 64, True), (80, 44, True)])
-def test_sums_in_parts_give_attention(seq_q: int, seq_k: int, causal: bool, lanes: int, interpreter: Session) -> None:
+def test_sums_in_parts_give_attention(
+    seq_q: int, seq_k: int, causal: bool, lanes: int, operator: Operator, interpreter: Session
+) -> None:
     """Also where a row sees no key, and its sum is 0 in all parts."""
     q, k, v = draw(1, seq_q, 4, 16), draw(1, seq_k, 2, 16), draw(1, seq_k, 2, 16)
-    blocks = blocks_for("flash_attention", q) | {"LANES": lanes}
+    blocks = blocks_for(operator.__name__.removesuffix("_with_lse"), q) | {"LANES": lanes}
     want = per_head(attention_of_head, *(t.double() for t in (q, k, v)), causal, None)
-    for x, y in zip(flash_attention_with_lse(q, k, v, causal, blocks=blocks), want, strict=True):
+    for x, y in zip(operator(q, k, v, causal, blocks=blocks), want, strict=True):
         torch.testing.assert_close(x.double(), y, rtol=4e-3, atol=4e-3)
 
 

@@ -134,6 +134,20 @@ def hopper() -> Iterator[Session]:
         yield session
 
 
+@pytest.mark.parametrize(
+    ("D", "kernel", "threads"),
+    [(32, "flash_attention_kernel", 256), (64, "flash_attention_descriptors_kernel", 128),
+     (128, "flash_attention_descriptors_kernel", 384)],
+)  # fmt: skip
+def test_a_table_says_from_which_heads_on_and_with_which_blocks(
+    D: int, kernel: str, threads: int, hopper: Session
+) -> None:
+    """On sm_90 heads of 64 take four warps, wider ones specialised warps, and narrower ones pointers."""
+    flash_attention_with_lse(*draw(3, 1, 128, 1, D))
+    assert hopper.launches[-1].kernel.endswith(kernel)
+    assert f".reqntid {threads}" in hopper.launches[-1].compiled.asm["ptx"]
+
+
 def test_specialised_warps_hand_tiles_back_once_multiplied(hopper: Session) -> None:
     """Triton hands a tile that is reshaped before its product back to the warps that fetch before it is multiplied."""
     flash_attention_descriptors(*draw(3, 1, 128, 1, 128))
