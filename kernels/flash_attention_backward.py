@@ -26,26 +26,12 @@ from portability.kernels.attention import (
     row_pointers,
 )
 from portability.kernels.checks import FLOATS, check_contiguous, check_device, check_dtype, check_shape, named
-from portability.kernels.flash_attention_backward_descriptors import launch_gradients_by_descriptors, takes
+from portability.kernels.flash_attention_backward_descriptors import (
+    launch_flash_attention_backward_descriptors,
+    takes,
+)
 
 LOG2_E = tl.constexpr(math.log2(math.e))
-
-
-@triton.jit
-def delta_kernel(
-    out_ptr, dout_ptr, delta_ptr, heads, seq_q, stride_ob, stride_om, stride_oh, stride_db, stride_dm, stride_dh,
-    HELD: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr,
-):  # fmt: skip
-    """δ of HELD queries of one head of one batch."""
-    tiles = tl.cdiv(seq_q, HELD)
-    first_row = tl.program_id(0) % tiles * HELD
-    head = (tl.program_id(0) // tiles % heads).to(tl.int64)
-    batch = (tl.program_id(0) // tiles // heads).to(tl.int64)
-    out = load_rows(out_ptr + batch * stride_ob + head * stride_oh, first_row, stride_om, seq_q, HELD, D, BLOCK_D)
-    dout = load_rows(dout_ptr + batch * stride_db + head * stride_dh, first_row, stride_dm, seq_q, HELD, D, BLOCK_D)
-    delta = tl.sum(out.to(tl.float32) * dout.to(tl.float32), axis=1)
-    rows = first_row + tl.arange(0, HELD)
-    tl.store(delta_ptr + (batch * heads + head) * seq_q + rows, delta, mask=rows < seq_q)
 
 
 @triton.jit
@@ -165,13 +151,13 @@ def add_keys(
 
 @triton.jit
 def dq_kernel(
-    q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, dq_ptr, scale, heads, heads_per_kv, seq_q, seq_k,
+    q_ptr, k_ptr, v_ptr, dout_ptr, out_ptr, lse_ptr, delta_ptr, dq_ptr, scale, heads, heads_per_kv, seq_q, seq_k,
     stride_qb, stride_qm, stride_qh, stride_kb, stride_kn, stride_kh, stride_vb, stride_vn, stride_vh,
-    stride_db, stride_dm, stride_dh, stride_dqb, stride_dqm, stride_dqh,
+    stride_db, stride_dm, stride_dh, stride_ob, stride_om, stride_oh, stride_dqb, stride_dqm, stride_dqh,
     CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
     HELD: tl.constexpr, STEP: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """Each program holds HELD queries of one head of one batch, and goes over the keys."""
+    """Each program holds HELD queries of one head of one batch, and goes over the keys. Stores their δ also."""
     tiles = tl.cdiv(seq_q, HELD)
     first_row = (tiles - 1 - tl.program_id(0) % tiles) * HELD
     head = (tl.program_id(0) // tiles % heads).to(tl.int64)
@@ -184,7 +170,9 @@ def dq_kernel(
     rows = first_row + tl.arange(0, HELD)
     row_base = (batch * heads + head) * seq_q
     lse = tl.load(lse_ptr + row_base + rows, mask=rows < seq_q, other=0.0)
-    delta = tl.load(delta_ptr + row_base + rows, mask=rows < seq_q, other=0.0)
+    out = load_rows(out_ptr + batch * stride_ob + head * stride_oh, first_row, stride_om, seq_q, HELD, D, BLOCK_D)
+    delta = tl.sum(out.to(tl.float32) * dout.to(tl.float32), axis=1)
+    tl.store(delta_ptr + row_base + rows, delta, mask=rows < seq_q)
 
     diagonal = seq_k - seq_q
     stop = seq_k
@@ -209,9 +197,9 @@ def dq_kernel(
 
 
 def launch_flash_attention_backward(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks):
-    """Write the gradients into `dq`, `dk` and `dv`; allocates δ, as large as `lse`."""
+    """Write the gradients into `dq`, `dk` and `dv`; allocates δ, as large as `lse`, which dq's kernel makes."""
     described = 0 < blocks["DESCRIPTORS"] <= q.shape[-1] and blocks_for("flash_attention_backward_descriptors", q)
-    if described and takes(q, k, v, dout, described):
+    if described and takes(q, k, v, dout, out, described):
         launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, described)
         return
     batch, seq_q, heads, D = q.shape
@@ -221,30 +209,13 @@ def launch_flash_attention_backward(dout, q, k, v, out, lse, causal, scale, dq, 
     strides = [s for t in (q, k, v, dout) for s in t.stride()[:3]]
     given = {"CAUSAL": causal, "PRECISION": "ieee", **blocks}
     tiles_q, tiles_k = cdiv(seq_q, blocks["HELD"]), cdiv(seq_k, blocks["HELD"])
-    delta = _delta(out, dout, lse, blocks)
+    delta = torch.empty_like(lse)
     if q.numel():
-        operands = (q, k, v, dout, lse, delta, dq, *sizes, *strides, *dq.stride()[:3])
+        operands = (q, k, v, dout, out, lse, delta, dq, *sizes, *strides, *out.stride()[:3], *dq.stride()[:3])
         dq_kernel[(tiles_q * heads * batch,)](*operands, **given)
     if k.numel():
         operands = (q, k, v, dout, lse, delta, dk, dv, *sizes, *strides, *dk.stride()[:3])
         dk_dv_kernel[(tiles_k * kv_heads * batch,)](*operands, RAGGED=seq_q % blocks["STEP"] != 0, **given)
-
-
-def launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks):
-    """Write the gradients into `dq`, `dk` and `dv` by tensor descriptors; allocates δ, as large as `lse`."""
-    delta = _delta(out, dout, lse, fit_head(q.shape[-1], q.element_size(), blocks, ("HELD",)))
-    launch_gradients_by_descriptors(dout, q, k, v, lse, delta, causal, scale, dq, dk, dv, blocks)
-
-
-def _delta(out, dout, lse, blocks):
-    """Return δ of each row, as `lse`; `blocks` are those for the head."""
-    batch, seq_q, heads, _ = out.shape
-    delta = torch.empty_like(lse)
-    if out.numel():
-        given = {name: blocks[name] for name in ("HELD", "D", "BLOCK_D", "num_warps")}
-        rows = (heads, seq_q, *out.stride()[:3], *dout.stride()[:3])
-        delta_kernel[(cdiv(seq_q, blocks["HELD"]) * heads * batch,)](out, dout, delta, *rows, **given)
-    return delta
 
 
 def flash_attention_backward(
@@ -274,10 +245,10 @@ def flash_attention_backward_descriptors(
     operator = "flash_attention_backward_descriptors"
     dq, dk, dv = _gradients(operator, dout, q, k, v, out, lse, causal, scale)
     blocks = blocks or blocks_for(operator, q)
-    if not takes(q, k, v, dout, blocks):
+    if not takes(q, k, v, dout, out, blocks):
         raise ValueError(
             f"{operator}: q {tuple(q.shape)}, k {tuple(k.shape)}; taken are heads of 16, 32, 64 or 128, rows at 16 "
-            f"bytes, {blocks['STEP']} queries or more, a multiple of 4, and {blocks['KEYS']} keys or more"
+            f"bytes, and {blocks['STEP']} queries and keys or more"
         )
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks)
@@ -443,6 +414,6 @@ CASES = [
         flash_attention_backward_descriptors,
         launch_flash_attention_backward_descriptors,
         (*DESCRIBED_SAMPLES, *LONG),
-        {"HELD": 32, "KEYS": 32, "SPECIALIZE": 0},
+        {"HELD": 32, "DQ_STAGES": 2},
     ),
 ]

@@ -26,6 +26,24 @@ NARROW = 64  # heads of so many elements, or fewer, have blocks of their own
 
 
 @triton.jit
+def head_and_tile(index, heads, tiles, programs):
+    """Return which head and which of its tiles is `index`, of those that a program takes every `programs`-th of.
+
+    Late queries see the most keys: a program takes a tile from the end of a head, and then the one as far from the
+    head's beginning, so that all get as much work. Of an odd number of tiles those in the middle come last.
+    """
+    pairs = tiles // 2 * heads
+    round_of_two = index // (2 * programs) * programs
+    size = tl.minimum(programs, tl.maximum(pairs - round_of_two, 1))
+    place = index - 2 * round_of_two
+    pair = round_of_two + place % size
+    from_end = pair % tl.maximum(tiles // 2, 1)
+    head = tl.where(index < 2 * pairs, pair // tl.maximum(tiles // 2, 1), index - 2 * pairs)
+    tile = tl.where(place < size, tiles - 1 - from_end, from_end)
+    return head, tl.where(index < 2 * pairs, tile, tiles // 2)
+
+
+@triton.jit
 def attend_described(
     acc, l, m, q, keys, values, k_row, k_column, v_row, v_column, rows, diagonal, start, stop, seq_k, scale,
     CAUSAL: tl.constexpr, RAGGED: tl.constexpr, PRECISION: tl.constexpr,
@@ -67,15 +85,13 @@ def flash_attention_descriptors_kernel(
     values = describe(v_ptr, v_rows, stride_v, BLOCK_N, D)
     tiles = tl.cdiv(seq_q, BLOCK_M)
     diagonal = seq_k - seq_q  # row i sees keys up to i + diagonal: the last row sees the last key
-    for tile in tl.range(
+    for index in tl.range(
         tl.program_id(0), tiles * heads * batches, tl.num_programs(0), warp_specialize=SPECIALIZE == 1
     ):
-        batch_head = tile // tiles
+        batch_head, tile = head_and_tile(index, heads * batches, tiles, tl.num_programs(0))
         batch, head = batch_head // heads, batch_head % heads
         kv_head = head // heads_per_kv
-        # Late queries see the most keys. Every second head begins with them, so that programs get as much work.
-        place = tile % tiles
-        first_row = tl.where(batch_head % 2 == 0, tiles - 1 - place, place) * BLOCK_M
+        first_row = tile * BLOCK_M
         rows = first_row + tl.arange(0, BLOCK_M)
         stop = seq_k
         if CAUSAL:
