@@ -114,7 +114,7 @@ def fit_head(D, itemsize, blocks, lengths=("BLOCK_M", "BLOCK_N")):
     BLOCK_D = max(16, next_power_of_2(D))
     wider = max(1, BLOCK_D // 128) * max(1, itemsize // 2)
     shorter = {name: max(16, blocks[name] // wider) for name in lengths}
-    constants = {name: size for name, size in blocks.items() if name != "DESCRIPTORS"}  # which chooses a kernel
+    constants = {name: size for name, size in blocks.items() if not name.endswith("DESCRIPTORS")}  # choose kernels
     return constants | shorter | {"D": D, "BLOCK_D": BLOCK_D}
 
 

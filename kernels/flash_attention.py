@@ -119,7 +119,7 @@ def launch_flash_attention(q, k, v, causal, scale, out, lse, blocks):
     seq_k, kv_heads = k.shape[1:3]
     if not q.numel():
         return
-    described = blocks_of_heads(q) if 0 < blocks["DESCRIPTORS"] <= D else None
+    described = blocks_of_heads(q, causal) if 0 < blocks["DESCRIPTORS"] <= D else None
     if described and takes(q, k, v, described):
         launch_flash_attention_descriptors(q, k, v, causal, scale, out, lse, described)
         return
@@ -177,7 +177,7 @@ def flash_attention_descriptors(
     as a block has, and rows begin at multiples of 16 bytes in one matrix.
     """
     check_attention("flash_attention_descriptors", q, k, v, causal, scale)
-    blocks = blocks or blocks_of_heads(q)
+    blocks = blocks or blocks_of_heads(q, causal)
     if not takes(q, k, v, blocks):
         raise ValueError(
             f"flash_attention_descriptors: q {tuple(q.shape)}, k {tuple(k.shape)}, strides {q.stride()}, {k.stride()}, "
@@ -196,6 +196,15 @@ def flash_attention_descriptors_narrow(
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """Return the same with the blocks of narrow heads, which `flash_attention_descriptors` takes itself up to 64."""
     blocks = blocks or blocks_for("flash_attention_descriptors_narrow", q)
+    return flash_attention_descriptors(q, k, v, causal, scale, blocks)
+
+
+def flash_attention_descriptors_causal(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = True, scale: float | None = None,
+    blocks: Blocks | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Return the same with the blocks of wide causal heads, which `flash_attention_descriptors` takes itself."""
+    blocks = blocks or blocks_for("flash_attention_descriptors_causal", q)
     return flash_attention_descriptors(q, k, v, causal, scale, blocks)
 
 
@@ -302,7 +311,7 @@ def _case(name, operator, launch, samples, blocks):
     )
 
 
-DESCRIBED = {"PROGRAMS": 16, "LANES": 1, "SPECIALIZE": 0}
+DESCRIBED = {"PROGRAMS": 16, "LANES": 1, "SPECIALIZE": 0, "HOLD": 0}
 CASES = [
     _case(
         "flash_attention",
@@ -323,6 +332,13 @@ CASES = [
         flash_attention_descriptors_narrow,
         launch_flash_attention_descriptors,
         (*_described(64), *LONG[2:]),
+        DESCRIBED,
+    ),
+    _case(
+        "flash_attention_descriptors_causal",
+        flash_attention_descriptors_causal,
+        launch_flash_attention_descriptors,
+        (*(sample for sample in _described(128) if "causal" in sample.name or "gqa" in sample.name), LONG[1]),
         DESCRIBED,
     ),
 ]

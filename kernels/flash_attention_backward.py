@@ -27,7 +27,8 @@ from portability.kernels.attention import (
 )
 from portability.kernels.checks import FLOATS, check_contiguous, check_device, check_dtype, check_shape, named
 from portability.kernels.flash_attention_backward_descriptors import (
-    launch_flash_attention_backward_descriptors,
+    launch_dk_dv_by_descriptors,
+    launch_dq_by_descriptors,
     takes,
 )
 
@@ -198,24 +199,35 @@ def dq_kernel(
 
 def launch_flash_attention_backward(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks):
     """Write the gradients into `dq`, `dk` and `dv`; allocates δ, as large as `lse`, which dq's kernel makes."""
-    described = 0 < blocks["DESCRIPTORS"] <= q.shape[-1] and blocks_for("flash_attention_backward_descriptors", q)
-    if described and takes(q, k, v, dout, out, described):
-        launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, described)
-        return
     batch, seq_q, heads, D = q.shape
     seq_k, kv_heads = k.shape[1:3]
+    described = blocks_for("flash_attention_backward_descriptors", q)
+    dq_described, dk_dv_described = (0 < blocks[name] <= D for name in ("DQ_DESCRIPTORS", "DESCRIPTORS"))
+    if (dq_described or dk_dv_described) and not takes(q, k, v, dout, out, described):
+        dq_described = dk_dv_described = False
     blocks = fit_head(D, q.element_size(), blocks, ("HELD", "STEP"))
     sizes = (scale, heads, heads // max(1, kv_heads), seq_q, seq_k)
     strides = [s for t in (q, k, v, dout) for s in t.stride()[:3]]
     given = {"CAUSAL": causal, "PRECISION": "ieee", **blocks}
-    tiles_q, tiles_k = cdiv(seq_q, blocks["HELD"]), cdiv(seq_k, blocks["HELD"])
     delta = torch.empty_like(lse)
-    if q.numel():
+    if dq_described:
+        launch_dq_by_descriptors(dout, q, k, v, out, lse, delta, causal, scale, dq, described)
+    elif q.numel():
         operands = (q, k, v, dout, out, lse, delta, dq, *sizes, *strides, *out.stride()[:3], *dq.stride()[:3])
-        dq_kernel[(tiles_q * heads * batch,)](*operands, **given)
-    if k.numel():
+        dq_kernel[(cdiv(seq_q, blocks["HELD"]) * heads * batch,)](*operands, **given)
+    if dk_dv_described:
+        launch_dk_dv_by_descriptors(dout, q, k, v, lse, delta, causal, scale, dk, dv, described)
+    elif k.numel():
         operands = (q, k, v, dout, lse, delta, dk, dv, *sizes, *strides, *dk.stride()[:3])
-        dk_dv_kernel[(tiles_k * kv_heads * batch,)](*operands, RAGGED=seq_q % blocks["STEP"] != 0, **given)
+        grid = (cdiv(seq_k, blocks["HELD"]) * kv_heads * batch,)
+        dk_dv_kernel[grid](*operands, RAGGED=seq_q % blocks["STEP"] != 0, **given)
+
+
+def launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks):
+    """Write the gradients into `dq`, `dk` and `dv` by tensor descriptors; allocates δ."""
+    delta = torch.empty_like(lse)
+    launch_dq_by_descriptors(dout, q, k, v, out, lse, delta, causal, scale, dq, blocks)
+    launch_dk_dv_by_descriptors(dout, q, k, v, lse, delta, causal, scale, dk, dv, blocks)
 
 
 def flash_attention_backward(
@@ -407,7 +419,7 @@ CASES = [
         flash_attention_backward,
         launch_flash_attention_backward,
         (*SAMPLES, *LONG),
-        {"DESCRIPTORS": 0},
+        {"DQ_DESCRIPTORS": 0, "DESCRIPTORS": 0},
     ),
     _case(
         "flash_attention_backward_descriptors",

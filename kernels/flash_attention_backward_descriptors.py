@@ -5,7 +5,6 @@ What a program holds and what it goes over are fetched by descriptors (see `flas
 
 import math
 
-import torch
 import triton
 import triton.language as tl
 
@@ -196,27 +195,34 @@ def takes(q, k, v, dout, out, blocks):
     return min(q.shape[1], k.shape[1]) >= blocks["STEP"] and describable(q, k, v, dout, out)
 
 
-def launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks):
-    """Write the gradients into `dq`, `dk` and `dv`; allocates δ, as large as `lse`, which dq's kernel makes."""
-    (batches, seq_q, heads, D), (seq_k, kv_heads) = q.shape, k.shape[1:3]
-    matrices = [(t, *rows_of(t.shape, t.stride(), t.element_size())) for t in (q, k, v, dout, out)]
-    operands = [x for matrix in matrices[:4] for x in matrix]
-    sizes = (scale, heads, heads // kv_heads, seq_q, seq_k)
-    given = {"CAUSAL": causal, "PRECISION": "ieee", "D": D, **blocks}
-    stages = given.pop("DQ_STAGES")
-    delta = torch.empty_like(lse)
-    triton.set_allocator(memory_for_descriptors)
+def launch_dq_by_descriptors(dout, q, k, v, out, lse, delta, causal, scale, dq, blocks):
+    """Write the gradient of q into `dq`, and δ of each row into `delta`, as large as `lse`."""
+    batches, seq_q, heads, _ = q.shape
     dq_descriptors_kernel[(cdiv(seq_q, blocks["HELD"]) * heads * batches,)](
-        *operands,
-        *matrices[4],
-        lse,
-        delta,
-        dq,
-        *sizes,
-        *dq.stride()[:3],
-        RAGGED=seq_k % blocks["STEP"] != 0,
-        **given | {"num_stages": stages},
-    )
+        *_matrices(q, k, v, dout, out), lse, delta, dq, *_sizes(q, k, scale), *dq.stride()[:3],
+        RAGGED=k.shape[1] % blocks["STEP"] != 0, **_given(q, causal, blocks) | {"num_stages": blocks["DQ_STAGES"]},
+    )  # fmt: skip
+
+
+def launch_dk_dv_by_descriptors(dout, q, k, v, lse, delta, causal, scale, dk, dv, blocks):
+    """Write the gradients of k and v into `dk` and `dv`."""
+    batches, seq_k, kv_heads, _ = k.shape
     dk_dv_descriptors_kernel[(cdiv(seq_k, blocks["HELD"]) * kv_heads * batches,)](
-        *operands, lse, delta, dk, dv, *sizes, *dk.stride()[:3], RAGGED=seq_q % blocks["STEP"] != 0, **given
-    )
+        *_matrices(q, k, v, dout), lse, delta, dk, dv, *_sizes(q, k, scale), *dk.stride()[:3],
+        RAGGED=q.shape[1] % blocks["STEP"] != 0, **_given(q, causal, blocks),
+    )  # fmt: skip
+
+
+def _matrices(*tensors):
+    """Return what describes the matrices; descriptors are made in memory that Triton asks for."""
+    triton.set_allocator(memory_for_descriptors)
+    return [x for t in tensors for x in (t, *rows_of(t.shape, t.stride(), t.element_size()))]
+
+
+def _sizes(q, k, scale):
+    return scale, q.shape[2], q.shape[2] // k.shape[2], q.shape[1], k.shape[1]
+
+
+def _given(q, causal, blocks):
+    given = {name: size for name, size in blocks.items() if name != "DQ_STAGES"}
+    return {"CAUSAL": causal, "PRECISION": "ieee", "D": q.shape[-1], **given}

@@ -74,6 +74,7 @@ def flash_attention_descriptors_kernel(
     out_ptr, lse_ptr, scale, batches, heads, heads_per_kv, seq_q, seq_k, stride_ob, stride_om, stride_oh,
     CAUSAL: tl.constexpr, RAGGED: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr, LANES: tl.constexpr, SPECIALIZE: tl.constexpr,
+    HOLD: tl.constexpr,
 ):  # fmt: skip
     """Each program takes every num_programs-th tile of BLOCK_M queries of one head of one batch.
 
@@ -98,6 +99,8 @@ def flash_attention_descriptors_kernel(
             stop = tl.maximum(tl.minimum(seq_k, first_row + BLOCK_M + diagonal), 0)
 
         q = queries.load([batch * q_by_batch + head * q_by_head + first_row, head * q_columns])
+        if HOLD == 1:  # what comes of a select, and is no load, is taken from registers in both loops (sm_90)
+            q = tl.where(rows[:, None] < seq_q, q, 0.0)
         k_row, k_column = batch * k_by_batch + kv_head * k_by_head, kv_head * k_columns
         v_row, v_column = batch * v_by_batch + kv_head * v_by_head, kv_head * v_columns
         acc = tl.zeros((BLOCK_M, D), tl.float32)
@@ -130,10 +133,10 @@ def flash_attention_descriptors_kernel(
             tl.store(lse_ptr + batch_head.to(tl.int64) * seq_q + rows, lse, mask=rows < seq_q)
 
 
-def blocks_of_heads(q):
-    """Return the blocks for heads as wide as those of `q`: narrow ones leave room for more programs on a unit."""
+def blocks_of_heads(q, causal):
+    """Return the blocks for such heads: narrow ones leave room for more programs, causal ones ask for few masks."""
     name = "flash_attention_descriptors"
-    return blocks_for(f"{name}_narrow" if q.shape[-1] <= NARROW else name, q)
+    return blocks_for(f"{name}_narrow" if q.shape[-1] <= NARROW else f"{name}_causal" if causal else name, q)
 
 
 def takes(q, k, v, blocks):

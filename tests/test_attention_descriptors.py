@@ -144,14 +144,22 @@ def test_a_table_gets_descriptors_where_operands_allow_them(
     assert interpreter.launches[-1].kernel.endswith(kernel)
 
 
-@pytest.mark.parametrize(("seq_q", "kernel"), [(45, "dk_dv_descriptors_kernel"), (31, "dk_dv_kernel")])
-def test_gradients_by_descriptors_ask_for_a_step_of_queries(seq_q: int, kernel: str, interpreter: Session) -> None:
-    """Of any number: lse and δ of a head begin anywhere."""
+@pytest.mark.parametrize("keys", [0, 16, 17])
+@pytest.mark.parametrize("queries", [0, 16, 17])
+@pytest.mark.parametrize("seq_q", [45, 31])
+def test_a_table_chooses_each_kernel_of_the_gradients(
+    seq_q: int, queries: int, keys: int, interpreter: Session
+) -> None:
+    """From as wide heads on as it says, where there is a step of queries; both ways give the same."""
     q, k, v = of_length(seq_q, 44)()
-    out, lse = flash_attention_with_lse(q, k, v)
-    blocks = blocks_for("flash_attention_backward", q) | {"DESCRIPTORS": 1}
-    flash_attention_backward(draw(*q.shape), q, k, v, out, lse, blocks=blocks)
-    assert interpreter.launches[-1].kernel.endswith(kernel)
+    out, lse = flash_attention_with_lse(q, k, v, True)
+    saved = draw(*q.shape), q, k, v, out, lse, True
+    want = flash_attention_backward(*saved)
+    blocks = blocks_for("flash_attention_backward", q) | {"DQ_DESCRIPTORS": queries, "DESCRIPTORS": keys}
+    for got, expected_gradient in zip(flash_attention_backward(*saved, blocks=blocks), want, strict=True):
+        torch.testing.assert_close(got, expected_gradient, rtol=4e-3, atol=8e-3)
+    described = [launch.kernel.endswith("_descriptors_kernel") for launch in interpreter.launches[-2:]]
+    assert described == [seq_q == 45 and least == 16 for least in (queries, keys)]
 
 
 @pytest.fixture
@@ -166,15 +174,19 @@ def hopper() -> Iterator[Session]:
 
 
 @pytest.mark.parametrize(
-    ("D", "kernel", "threads"),
-    [(32, "flash_attention_kernel", 256), (64, "flash_attention_descriptors_kernel", 128),
-     (128, "flash_attention_descriptors_kernel", 384)],
-)  # fmt: skip
+    ("D", "causal", "kernel", "threads"),
+    [
+        (32, False, "flash_attention_kernel", 256),
+        (64, False, "flash_attention_descriptors_kernel", 128),
+        (128, False, "flash_attention_descriptors_kernel", 384),
+        (128, True, "flash_attention_descriptors_kernel", 128),
+    ],
+)
 def test_a_table_says_from_which_heads_on_and_with_which_blocks(
-    D: int, kernel: str, threads: int, hopper: Session
+    D: int, causal: bool, kernel: str, threads: int, hopper: Session
 ) -> None:
-    """On sm_90 heads of 64 take four warps, wider ones specialised warps, and narrower ones pointers."""
-    flash_attention_with_lse(*draw(3, 1, 128, 1, D))
+    """On sm_90 heads of 64 and causal ones take four warps, wide ones specialised warps, and narrower ones pointers."""
+    flash_attention_with_lse(*draw(3, 1, 128, 1, D), causal)
     assert hopper.launches[-1].kernel.endswith(kernel)
     assert f".reqntid {threads}" in hopper.launches[-1].compiled.asm["ptx"]
 
