@@ -18,26 +18,52 @@ from portability.kernels.checks import (
 
 
 @triton.jit
-def load_rows(ptr, start, stride, n_rows, BLOCK: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr):
-    """Return rows `start` to `start + BLOCK` of a matrix of n_rows × D, with zeros past its end and past D."""
+def row_pointers(ptr, start, stride, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr):
+    """Return pointers to BLOCK_D elements of each of BLOCK rows of a matrix, from row `start` on."""
     rows = start + tl.arange(0, BLOCK)[:, None]
-    d = tl.arange(0, BLOCK_D)[None, :]
-    mask = rows < n_rows
-    if D < BLOCK_D:
-        mask &= d < D
-    return tl.load(ptr + rows.to(tl.int64) * stride + d, mask=mask, other=0.0)
+    return ptr + rows.to(tl.int64) * stride + tl.arange(0, BLOCK_D)[None, :]
 
 
 @triton.jit
-def online_softmax(s, l, m, scale, MASKED: tl.constexpr):
-    """Return P of the scores s, what rescales the sums so far, and l and m with P added; `scale` includes log2 e."""
+def load_tile(ptrs, left, RAGGED: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr):
+    """Return what `row_pointers` lead to, with zeros past D. RAGGED: there may be fewer than BLOCK rows left."""
+    if RAGGED or D < BLOCK_D:
+        mask = tl.arange(0, BLOCK)[:, None] < left
+        if D < BLOCK_D:
+            mask &= tl.arange(0, BLOCK_D)[None, :] < D
+        tile = tl.load(ptrs, mask=mask, other=0.0)
+    else:
+        tile = tl.load(ptrs)
+    return tile
+
+
+@triton.jit
+def load_rows(ptr, start, stride, n_rows, BLOCK: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr):
+    """Return rows `start` to `start + BLOCK` of a matrix of n_rows × D, with zeros past its end and past D."""
+    return load_tile(row_pointers(ptr, start, stride, BLOCK, BLOCK_D), n_rows - start, True, BLOCK, D, BLOCK_D)
+
+
+@triton.jit
+def online_softmax(s, m, scale, MASKED: tl.constexpr):
+    """Return P of the scores s, what rescales the sums so far, and m with s seen; `scale` includes log2 e."""
     m_new = tl.maximum(m, tl.max(s, axis=1) * scale)
     shift = m_new
     if MASKED:  # while a row has seen no key, there is nothing to subtract: -inf - -inf is NaN
         shift = tl.where(m_new == float("-inf"), 0.0, m_new)
-    p = tl.exp2(s * scale - shift[:, None])
-    alpha = tl.exp2(m - shift)
-    return p, alpha, l * alpha + tl.sum(p, axis=1), m_new
+    return tl.exp2(s * scale - shift[:, None]), tl.exp2(m - shift), m_new
+
+
+@triton.jit
+def add_sums(l, p, alpha, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, LANES: tl.constexpr):
+    """Return l · alpha plus the sums of the rows of p, each in LANES parts, or in one of no dimension of its own.
+
+    Where one thread holds all of a part, no thread waits for another.
+    """
+    if LANES == 1:
+        l = l * alpha + tl.sum(p, axis=1)
+    else:
+        l = l * alpha[:, None] + tl.sum(tl.reshape(p, (BLOCK_M, BLOCK_N // LANES, LANES)), axis=1)
+    return l
 
 
 @triton.jit
@@ -88,7 +114,7 @@ def fit_head(D, itemsize, blocks, lengths=("BLOCK_M", "BLOCK_N")):
     BLOCK_D = max(16, next_power_of_2(D))
     wider = max(1, BLOCK_D // 128) * max(1, itemsize // 2)
     shorter = {name: max(16, blocks[name] // wider) for name in lengths}
-    constants = {name: size for name, size in blocks.items() if name != "DESCRIPTORS"}  # which chooses a kernel
+    constants = {name: size for name, size in blocks.items() if not name.endswith("DESCRIPTORS")}  # choose kernels
     return constants | shorter | {"D": D, "BLOCK_D": BLOCK_D}
 
 

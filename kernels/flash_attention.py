@@ -13,18 +13,21 @@ from torch.autograd.function import once_differentiable
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
 from portability.kernels.attention import (
+    add_sums,
     attention_of_head,
     check_attention,
     fit_head,
     heads_first,
     load_rows,
+    load_tile,
     online_softmax,
     per_head,
     qkv,
+    row_pointers,
 )
 from portability.kernels.checks import FLOATS, check_no_gradient, differentiating, named
 from portability.kernels.flash_attention_backward import flash_attention_backward
-from portability.kernels.flash_attention_descriptors import launch_flash_attention_descriptors, takes
+from portability.kernels.flash_attention_descriptors import blocks_of_heads, launch_flash_attention_descriptors, takes
 
 LOG2_E = tl.constexpr(math.log2(math.e))
 
@@ -33,12 +36,14 @@ LOG2_E = tl.constexpr(math.log2(math.e))
 def attend(
     acc, l, m, q, k_ptr, v_ptr, stride_kn, stride_vn, first_row, diagonal, start, stop, seq_k, scale,
     MASKED: tl.constexpr, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Return acc, l and m with the keys from `start` to `stop` added. MASKED: not every row sees all of them."""
     rows = first_row + tl.arange(0, BLOCK_M)[:, None]
+    k_ptrs = row_pointers(k_ptr, start, stride_kn, BLOCK_N, BLOCK_D)
+    v_ptrs = row_pointers(v_ptr, start, stride_vn, BLOCK_N, BLOCK_D)
     for start_n in range(start, stop, BLOCK_N):
-        k = load_rows(k_ptr, start_n, stride_kn, seq_k, BLOCK_N, D, BLOCK_D)
+        k = load_tile(k_ptrs, seq_k - start_n, MASKED, BLOCK_N, D, BLOCK_D)
         s = tl.dot(q, tl.trans(k), input_precision=PRECISION)
         if MASKED:
             columns = start_n + tl.arange(0, BLOCK_N)[None, :]
@@ -46,9 +51,12 @@ def attend(
             if CAUSAL:
                 visible &= columns <= rows + diagonal
             s = tl.where(visible, s, float("-inf"))
-        p, alpha, l, m = online_softmax(s, l, m, scale, MASKED)
-        v = load_rows(v_ptr, start_n, stride_vn, seq_k, BLOCK_N, D, BLOCK_D)
+        p, alpha, m = online_softmax(s, m, scale, MASKED)
+        l = add_sums(l, p, alpha, BLOCK_M, BLOCK_N, LANES)
+        v = load_tile(v_ptrs, seq_k - start_n, MASKED, BLOCK_N, D, BLOCK_D)
         acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None], input_precision=PRECISION)
+        k_ptrs += tl.cast(BLOCK_N, tl.int64) * stride_kn
+        v_ptrs += tl.cast(BLOCK_N, tl.int64) * stride_vn
     return acc, l, m
 
 
@@ -58,7 +66,7 @@ def flash_attention_kernel(
     stride_qb, stride_qm, stride_qh, stride_kb, stride_kn, stride_kh,
     stride_vb, stride_vn, stride_vh, stride_ob, stride_om, stride_oh,
     CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Each program takes BLOCK_M queries of one head of one batch; `scale` includes log2 e."""
     # One grid axis for all three, since the others end at 65,535. Late queries see the most keys: they start first.
@@ -82,17 +90,19 @@ def flash_attention_kernel(
 
     q = load_rows(q_ptr, first_row, stride_qm, seq_q, BLOCK_M, D, BLOCK_D)
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
-    l = tl.zeros((BLOCK_M,), tl.float32)
+    l = tl.zeros((BLOCK_M,) if LANES == 1 else (BLOCK_M, LANES), tl.float32)
     m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     acc, l, m = attend(
         acc, l, m, q, k_ptr, v_ptr, stride_kn, stride_vn, first_row, diagonal, 0, unmasked, seq_k, scale,
-        False, CAUSAL, PRECISION, BLOCK_M, BLOCK_N, D, BLOCK_D,
+        False, CAUSAL, PRECISION, BLOCK_M, BLOCK_N, D, BLOCK_D, LANES,
     )  # fmt: skip
     acc, l, m = attend(
         acc, l, m, q, k_ptr, v_ptr, stride_kn, stride_vn, first_row, diagonal, unmasked, stop, seq_k, scale,
-        True, CAUSAL, PRECISION, BLOCK_M, BLOCK_N, D, BLOCK_D,
+        True, CAUSAL, PRECISION, BLOCK_M, BLOCK_N, D, BLOCK_D, LANES,
     )  # fmt: skip
 
+    if LANES > 1:
+        l = tl.sum(l, axis=1)
     rows = first_row + tl.arange(0, BLOCK_M)
     out = acc / tl.where(l == 0.0, 1.0, l)[:, None]  # a row that saw no key: output 0, log-sum-exp -inf
     d = tl.arange(0, BLOCK_D)[None, :]
@@ -109,8 +119,8 @@ def launch_flash_attention(q, k, v, causal, scale, out, lse, blocks):
     seq_k, kv_heads = k.shape[1:3]
     if not q.numel():
         return
-    described = blocks_for("flash_attention_descriptors", q) if blocks["DESCRIPTORS"] else None
-    if described and described["LEAST_D"] <= D and takes(q, k, v, described):
+    described = blocks_of_heads(q, causal) if 0 < blocks["DESCRIPTORS"] <= D else None
+    if described and takes(q, k, v, described):
         launch_flash_attention_descriptors(q, k, v, causal, scale, out, lse, described)
         return
     blocks = fit_head(D, q.element_size(), blocks)
@@ -167,7 +177,7 @@ def flash_attention_descriptors(
     as a block has, and rows begin at multiples of 16 bytes in one matrix.
     """
     check_attention("flash_attention_descriptors", q, k, v, causal, scale)
-    blocks = blocks or blocks_for("flash_attention_descriptors", q)
+    blocks = blocks or blocks_of_heads(q, causal)
     if not takes(q, k, v, blocks):
         raise ValueError(
             f"flash_attention_descriptors: q {tuple(q.shape)}, k {tuple(k.shape)}, strides {q.stride()}, {k.stride()}, "
@@ -178,6 +188,24 @@ def flash_attention_descriptors(
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     launch_flash_attention_descriptors(q, k, v, causal, scale, out, lse, blocks)
     return out, lse
+
+
+def flash_attention_descriptors_narrow(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False, scale: float | None = None,
+    blocks: Blocks | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Return the same with the blocks of narrow heads, which `flash_attention_descriptors` takes itself up to 64."""
+    blocks = blocks or blocks_for("flash_attention_descriptors_narrow", q)
+    return flash_attention_descriptors(q, k, v, causal, scale, blocks)
+
+
+def flash_attention_descriptors_causal(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = True, scale: float | None = None,
+    blocks: Blocks | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Return the same with the blocks of wide causal heads, which `flash_attention_descriptors` takes itself."""
+    blocks = blocks or blocks_for("flash_attention_descriptors_causal", q)
+    return flash_attention_descriptors(q, k, v, causal, scale, blocks)
 
 
 class _FlashAttention(torch.autograd.Function):
@@ -249,17 +277,21 @@ SAMPLES = (
     Sample("1x77x2x32-large", qkv(1, 77, 77, 2, 2, 32, size=6.0)),  # exp overflows without the maximum
     Sample("1x77x2x32-scale", qkv(1, 77, 77, 2, 2, 32, causal=True, scale=0.3)),
 )
-DESCRIBED_SAMPLES = (  # as many keys and as wide a head as the largest blocks of a table ask for
-    Sample("2x140x3x128", qkv(2, 140, 140, 3, 3, 128)),
-    Sample("1x131x2x128-causal", qkv(1, 131, 131, 2, 2, 128, causal=True), quick=True),
-    Sample("1x256x2x128-causal", qkv(1, 256, 256, 2, 2, 128, causal=True)),
-    Sample("1x1x6x128-gqa-over-129", qkv(1, 1, 129, 6, 2, 128, causal=True)),
-    Sample("1x35x6x128-gqa-over-200", qkv(1, 35, 200, 6, 2, 128, causal=True)),
-    Sample("1x261x2x128-over-130-causal", qkv(1, 261, 130, 2, 2, 128, causal=True)),  # the first 131 rows see nothing
-    Sample("1x128x1x128", qkv(1, 128, 128, 1, 1, 128)),
-    Sample("2x140x3x128-heads-first", qkv(2, 140, 140, 3, 3, 128, layout=heads_first)),
-    Sample("1x140x2x128-large", qkv(1, 140, 140, 2, 2, 128, size=6.0)),
-)
+
+
+def _described(D):
+    """As many keys as the largest blocks of a table ask for; D is as wide as those are for."""
+    return (
+        Sample(f"2x140x3x{D}", qkv(2, 140, 140, 3, 3, D)),
+        Sample(f"1x131x2x{D}-causal", qkv(1, 131, 131, 2, 2, D, causal=True), quick=True),
+        Sample(f"1x256x2x{D}-causal", qkv(1, 256, 256, 2, 2, D, causal=True)),
+        Sample(f"1x1x6x{D}-gqa-over-129", qkv(1, 1, 129, 6, 2, D, causal=True)),
+        Sample(f"1x35x6x{D}-gqa-over-200", qkv(1, 35, 200, 6, 2, D, causal=True)),
+        Sample(f"1x261x2x{D}-over-130-causal", qkv(1, 261, 130, 2, 2, D, causal=True)),  # the first 131 see nothing
+        Sample(f"1x128x1x{D}", qkv(1, 128, 128, 1, 1, D)),
+        Sample(f"2x140x3x{D}-heads-first", qkv(2, 140, 140, 3, 3, D, layout=heads_first)),
+        Sample(f"1x140x2x{D}-large", qkv(1, 140, 140, 2, 2, D, size=6.0)),
+    )
 
 
 def _case(name, operator, launch, samples, blocks):
@@ -279,13 +311,34 @@ def _case(name, operator, launch, samples, blocks):
     )
 
 
+DESCRIBED = {"PROGRAMS": 16, "LANES": 1, "SPECIALIZE": 0, "HOLD": 0}
 CASES = [
-    _case("flash_attention", flash_attention_with_lse, launch_flash_attention, (*SAMPLES, *LONG), {"DESCRIPTORS": 0}),
+    _case(
+        "flash_attention",
+        flash_attention_with_lse,
+        launch_flash_attention,
+        (*SAMPLES, *LONG),
+        {"DESCRIPTORS": 0, "LANES": 1},
+    ),
     _case(
         "flash_attention_descriptors",
         flash_attention_descriptors,
         launch_flash_attention_descriptors,
-        (*DESCRIBED_SAMPLES, *LONG),
-        {"PROGRAMS": 16, "LEAST_D": 16, "SPECIALIZE": 0},
+        (*_described(128), *LONG),
+        DESCRIBED,
+    ),
+    _case(
+        "flash_attention_descriptors_narrow",
+        flash_attention_descriptors_narrow,
+        launch_flash_attention_descriptors,
+        (*_described(64), *LONG[2:]),
+        DESCRIBED,
+    ),
+    _case(
+        "flash_attention_descriptors_causal",
+        flash_attention_descriptors_causal,
+        launch_flash_attention_descriptors,
+        (*(sample for sample in _described(128) if "causal" in sample.name or "gqa" in sample.name), LONG[1]),
+        DESCRIBED,
     ),
 ]

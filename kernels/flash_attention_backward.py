@@ -15,53 +15,58 @@ import triton
 import triton.language as tl
 
 from portability.kernel import Blocks, Cost, Draw, KernelCase, Sample, Sweep, blocks_for, cdiv, powers_of_2
-from portability.kernels.attention import attention_of_head, check_attention, fit_head, heads_first, load_rows, qkv
+from portability.kernels.attention import (
+    attention_of_head,
+    check_attention,
+    fit_head,
+    heads_first,
+    load_rows,
+    load_tile,
+    qkv,
+    row_pointers,
+)
 from portability.kernels.checks import FLOATS, check_contiguous, check_device, check_dtype, check_shape, named
-from portability.kernels.flash_attention_backward_descriptors import launch_gradients_by_descriptors, takes
+from portability.kernels.flash_attention_backward_descriptors import (
+    launch_dk_dv_by_descriptors,
+    launch_dq_by_descriptors,
+    takes,
+)
 
 LOG2_E = tl.constexpr(math.log2(math.e))
 
 
 @triton.jit
-def delta_kernel(
-    out_ptr, dout_ptr, delta_ptr, heads, seq_q, stride_ob, stride_om, stride_oh, stride_db, stride_dm, stride_dh,
-    HELD: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr,
-):  # fmt: skip
-    """δ of HELD queries of one head of one batch."""
-    tiles = tl.cdiv(seq_q, HELD)
-    first_row = tl.program_id(0) % tiles * HELD
-    head = (tl.program_id(0) // tiles % heads).to(tl.int64)
-    batch = (tl.program_id(0) // tiles // heads).to(tl.int64)
-    out = load_rows(out_ptr + batch * stride_ob + head * stride_oh, first_row, stride_om, seq_q, HELD, D, BLOCK_D)
-    dout = load_rows(dout_ptr + batch * stride_db + head * stride_dh, first_row, stride_dm, seq_q, HELD, D, BLOCK_D)
-    delta = tl.sum(out.to(tl.float32) * dout.to(tl.float32), axis=1)
-    rows = first_row + tl.arange(0, HELD)
-    tl.store(delta_ptr + (batch * heads + head) * seq_q + rows, delta, mask=rows < seq_q)
+def load_of_rows(ptr, rows, n_rows, RAGGED: tl.constexpr):
+    """Return one number a row. A query past the end has dout and δ of 0, so that it adds nothing."""
+    return tl.load(ptr + rows, mask=rows < n_rows, other=0.0) if RAGGED else tl.load(ptr + rows)
 
 
 @triton.jit
 def add_queries(
     dk, dv, k, v, q_ptr, dout_ptr, lse_ptr, delta_ptr, stride_qm, stride_dm, first_key, diagonal, start, stop, seq_q,
-    scale, MASKED: tl.constexpr, PRECISION: tl.constexpr,
+    scale, MASKED: tl.constexpr, RAGGED: tl.constexpr, PRECISION: tl.constexpr,
     HELD: tl.constexpr, STEP: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """Return dk and dv with the queries from `start` to `stop` added. MASKED: not all of them see every key."""
     keys = first_key + tl.arange(0, HELD)[:, None]
+    q_ptrs = row_pointers(q_ptr, start, stride_qm, STEP, BLOCK_D)
+    dout_ptrs = row_pointers(dout_ptr, start, stride_dm, STEP, BLOCK_D)
     for start_m in range(start, stop, STEP):
         rows = start_m + tl.arange(0, STEP)
-        q = load_rows(q_ptr, start_m, stride_qm, seq_q, STEP, D, BLOCK_D)
-        dout = load_rows(dout_ptr, start_m, stride_dm, seq_q, STEP, D, BLOCK_D)
-        # A query past the end has dout and δ of 0, so that it adds nothing.
-        lse = tl.load(lse_ptr + rows, mask=rows < seq_q, other=0.0)
-        delta = tl.load(delta_ptr + rows, mask=rows < seq_q, other=0.0)
+        q = load_tile(q_ptrs, seq_q - start_m, RAGGED, STEP, D, BLOCK_D)
+        dout = load_tile(dout_ptrs, seq_q - start_m, RAGGED, STEP, D, BLOCK_D)
+        lse = load_of_rows(lse_ptr, rows, seq_q, RAGGED)
+        delta = load_of_rows(delta_ptr, rows, seq_q, RAGGED)
         s = tl.dot(k, tl.trans(q), input_precision=PRECISION)  # keys are rows here: P and dS come out transposed
+        dp = tl.dot(v, tl.trans(dout), input_precision=PRECISION)
         p = tl.exp2(s * (scale * LOG2_E) - (lse * LOG2_E)[None, :])
         if MASKED:
             p = tl.where(keys <= rows[None, :] + diagonal, p, 0.0)
         dv = tl.dot(p.to(dout.dtype), dout, dv, input_precision=PRECISION)
-        dp = tl.dot(v, tl.trans(dout), input_precision=PRECISION)
         ds = p * (dp - delta[None, :])
         dk = tl.dot(ds.to(q.dtype), q, dk, input_precision=PRECISION)
+        q_ptrs += tl.cast(STEP, tl.int64) * stride_qm
+        dout_ptrs += tl.cast(STEP, tl.int64) * stride_dm
     return dk, dv
 
 
@@ -70,10 +75,13 @@ def dk_dv_kernel(
     q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr, scale, heads, heads_per_kv, seq_q, seq_k,
     stride_qb, stride_qm, stride_qh, stride_kb, stride_kn, stride_kh, stride_vb, stride_vn, stride_vh,
     stride_db, stride_dm, stride_dh, stride_dkb, stride_dkn, stride_dkh,
-    CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
+    CAUSAL: tl.constexpr, RAGGED: tl.constexpr, PRECISION: tl.constexpr,
     HELD: tl.constexpr, STEP: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """Each program holds HELD keys of one kv head of one batch, and goes over the queries of all heads that use it."""
+    """Each program holds HELD keys of one kv head of one batch, and goes over the queries of all heads that use it.
+
+    RAGGED: seq_q is no multiple of STEP.
+    """
     tiles = tl.cdiv(seq_k, HELD)
     kv_heads = heads // heads_per_kv
     first_key = tl.program_id(0) % tiles * HELD
@@ -98,11 +106,11 @@ def dk_dv_kernel(
         if CAUSAL:
             dk, dv = add_queries(
                 dk, dv, k, v, q_base, dout_base, lse_ptr + row_base, delta_ptr + row_base, stride_qm, stride_dm,
-                first_key, diagonal, start, unmasked, seq_q, scale, True, PRECISION, HELD, STEP, D, BLOCK_D,
+                first_key, diagonal, start, unmasked, seq_q, scale, True, RAGGED, PRECISION, HELD, STEP, D, BLOCK_D,
             )  # fmt: skip
         dk, dv = add_queries(
             dk, dv, k, v, q_base, dout_base, lse_ptr + row_base, delta_ptr + row_base, stride_qm, stride_dm,
-            first_key, diagonal, unmasked, seq_q, seq_q, scale, False, PRECISION, HELD, STEP, D, BLOCK_D,
+            first_key, diagonal, unmasked, seq_q, seq_q, scale, False, RAGGED, PRECISION, HELD, STEP, D, BLOCK_D,
         )  # fmt: skip
 
     keys = first_key + tl.arange(0, HELD)[:, None]
@@ -121,9 +129,11 @@ def add_keys(
 ):  # fmt: skip
     """Return dq with the keys from `start` to `stop` added. MASKED: not every row sees all of them."""
     rows = first_row + tl.arange(0, HELD)[:, None]
+    k_ptrs = row_pointers(k_ptr, start, stride_kn, STEP, BLOCK_D)
+    v_ptrs = row_pointers(v_ptr, start, stride_vn, STEP, BLOCK_D)
     for start_n in range(start, stop, STEP):
-        k = load_rows(k_ptr, start_n, stride_kn, seq_k, STEP, D, BLOCK_D)
-        v = load_rows(v_ptr, start_n, stride_vn, seq_k, STEP, D, BLOCK_D)
+        k = load_tile(k_ptrs, seq_k - start_n, MASKED, STEP, D, BLOCK_D)
+        v = load_tile(v_ptrs, seq_k - start_n, MASKED, STEP, D, BLOCK_D)
         s = tl.dot(q, tl.trans(k), input_precision=PRECISION)
         p = tl.exp2(s * (scale * LOG2_E) - (lse * LOG2_E)[:, None])
         if MASKED:
@@ -135,18 +145,20 @@ def add_keys(
         dp = tl.dot(dout, tl.trans(v), input_precision=PRECISION)
         ds = p * (dp - delta[:, None])
         dq = tl.dot(ds.to(k.dtype), k, dq, input_precision=PRECISION)
+        k_ptrs += tl.cast(STEP, tl.int64) * stride_kn
+        v_ptrs += tl.cast(STEP, tl.int64) * stride_vn
     return dq
 
 
 @triton.jit
 def dq_kernel(
-    q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, dq_ptr, scale, heads, heads_per_kv, seq_q, seq_k,
+    q_ptr, k_ptr, v_ptr, dout_ptr, out_ptr, lse_ptr, delta_ptr, dq_ptr, scale, heads, heads_per_kv, seq_q, seq_k,
     stride_qb, stride_qm, stride_qh, stride_kb, stride_kn, stride_kh, stride_vb, stride_vn, stride_vh,
-    stride_db, stride_dm, stride_dh, stride_dqb, stride_dqm, stride_dqh,
+    stride_db, stride_dm, stride_dh, stride_ob, stride_om, stride_oh, stride_dqb, stride_dqm, stride_dqh,
     CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
     HELD: tl.constexpr, STEP: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """Each program holds HELD queries of one head of one batch, and goes over the keys."""
+    """Each program holds HELD queries of one head of one batch, and goes over the keys. Stores their δ also."""
     tiles = tl.cdiv(seq_q, HELD)
     first_row = (tiles - 1 - tl.program_id(0) % tiles) * HELD
     head = (tl.program_id(0) // tiles % heads).to(tl.int64)
@@ -159,7 +171,9 @@ def dq_kernel(
     rows = first_row + tl.arange(0, HELD)
     row_base = (batch * heads + head) * seq_q
     lse = tl.load(lse_ptr + row_base + rows, mask=rows < seq_q, other=0.0)
-    delta = tl.load(delta_ptr + row_base + rows, mask=rows < seq_q, other=0.0)
+    out = load_rows(out_ptr + batch * stride_ob + head * stride_oh, first_row, stride_om, seq_q, HELD, D, BLOCK_D)
+    delta = tl.sum(out.to(tl.float32) * dout.to(tl.float32), axis=1)
+    tl.store(delta_ptr + row_base + rows, delta, mask=rows < seq_q)
 
     diagonal = seq_k - seq_q
     stop = seq_k
@@ -184,42 +198,36 @@ def dq_kernel(
 
 
 def launch_flash_attention_backward(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks):
-    """Write the gradients into `dq`, `dk` and `dv`; allocates δ, as large as `lse`."""
-    described = blocks_for("flash_attention_backward_descriptors", q) if blocks["DESCRIPTORS"] else None
-    if described and described["LEAST_D"] <= q.shape[-1] and takes(q, k, v, dout, described):
-        launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, described)
-        return
+    """Write the gradients into `dq`, `dk` and `dv`; allocates δ, as large as `lse`, which dq's kernel makes."""
     batch, seq_q, heads, D = q.shape
     seq_k, kv_heads = k.shape[1:3]
+    described = blocks_for("flash_attention_backward_descriptors", q)
+    dq_described, dk_dv_described = (0 < blocks[name] <= D for name in ("DQ_DESCRIPTORS", "DESCRIPTORS"))
+    if (dq_described or dk_dv_described) and not takes(q, k, v, dout, out, described):
+        dq_described = dk_dv_described = False
     blocks = fit_head(D, q.element_size(), blocks, ("HELD", "STEP"))
     sizes = (scale, heads, heads // max(1, kv_heads), seq_q, seq_k)
     strides = [s for t in (q, k, v, dout) for s in t.stride()[:3]]
     given = {"CAUSAL": causal, "PRECISION": "ieee", **blocks}
-    tiles_q, tiles_k = cdiv(seq_q, blocks["HELD"]), cdiv(seq_k, blocks["HELD"])
-    delta = _delta(out, dout, lse, blocks)
-    if q.numel():
-        operands = (q, k, v, dout, lse, delta, dq, *sizes, *strides, *dq.stride()[:3])
-        dq_kernel[(tiles_q * heads * batch,)](*operands, **given)
-    if k.numel():
+    delta = torch.empty_like(lse)
+    if dq_described:
+        launch_dq_by_descriptors(dout, q, k, v, out, lse, delta, causal, scale, dq, described)
+    elif q.numel():
+        operands = (q, k, v, dout, out, lse, delta, dq, *sizes, *strides, *out.stride()[:3], *dq.stride()[:3])
+        dq_kernel[(cdiv(seq_q, blocks["HELD"]) * heads * batch,)](*operands, **given)
+    if dk_dv_described:
+        launch_dk_dv_by_descriptors(dout, q, k, v, lse, delta, causal, scale, dk, dv, described)
+    elif k.numel():
         operands = (q, k, v, dout, lse, delta, dk, dv, *sizes, *strides, *dk.stride()[:3])
-        dk_dv_kernel[(tiles_k * kv_heads * batch,)](*operands, **given)
+        grid = (cdiv(seq_k, blocks["HELD"]) * kv_heads * batch,)
+        dk_dv_kernel[grid](*operands, RAGGED=seq_q % blocks["STEP"] != 0, **given)
 
 
 def launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks):
-    """Write the gradients into `dq`, `dk` and `dv` by tensor descriptors; allocates δ, as large as `lse`."""
-    delta = _delta(out, dout, lse, fit_head(q.shape[-1], q.element_size(), blocks, ("HELD",)))
-    launch_gradients_by_descriptors(dout, q, k, v, lse, delta, causal, scale, dq, dk, dv, blocks)
-
-
-def _delta(out, dout, lse, blocks):
-    """Return δ of each row, as `lse`; `blocks` are those for the head."""
-    batch, seq_q, heads, _ = out.shape
+    """Write the gradients into `dq`, `dk` and `dv` by tensor descriptors; allocates δ."""
     delta = torch.empty_like(lse)
-    if out.numel():
-        given = {name: blocks[name] for name in ("HELD", "D", "BLOCK_D", "num_warps")}
-        rows = (heads, seq_q, *out.stride()[:3], *dout.stride()[:3])
-        delta_kernel[(cdiv(seq_q, blocks["HELD"]) * heads * batch,)](out, dout, delta, *rows, **given)
-    return delta
+    launch_dq_by_descriptors(dout, q, k, v, out, lse, delta, causal, scale, dq, blocks)
+    launch_dk_dv_by_descriptors(dout, q, k, v, lse, delta, causal, scale, dk, dv, blocks)
 
 
 def flash_attention_backward(
@@ -249,10 +257,10 @@ def flash_attention_backward_descriptors(
     operator = "flash_attention_backward_descriptors"
     dq, dk, dv = _gradients(operator, dout, q, k, v, out, lse, causal, scale)
     blocks = blocks or blocks_for(operator, q)
-    if not takes(q, k, v, dout, blocks):
+    if not takes(q, k, v, dout, out, blocks):
         raise ValueError(
             f"{operator}: q {tuple(q.shape)}, k {tuple(k.shape)}; taken are heads of 16, 32, 64 or 128, rows at 16 "
-            f"bytes, {blocks['STEP']} queries or more, a multiple of 4, and {blocks['KEYS']} keys or more"
+            f"bytes, and {blocks['STEP']} queries and keys or more"
         )
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     launch_flash_attention_backward_descriptors(dout, q, k, v, out, lse, causal, scale, dq, dk, dv, blocks)
@@ -411,13 +419,13 @@ CASES = [
         flash_attention_backward,
         launch_flash_attention_backward,
         (*SAMPLES, *LONG),
-        {"DESCRIPTORS": 0},
+        {"DQ_DESCRIPTORS": 0, "DESCRIPTORS": 0},
     ),
     _case(
         "flash_attention_backward_descriptors",
         flash_attention_backward_descriptors,
         launch_flash_attention_backward_descriptors,
         (*DESCRIBED_SAMPLES, *LONG),
-        {"HELD": 32, "KEYS": 32, "LEAST_D": 16, "SPECIALIZE": 0},
+        {"HELD": 32, "DQ_STAGES": 2},
     ),
 ]

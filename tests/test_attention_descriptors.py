@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from portability.backend import Session, blocks_of, discover
-from portability.kernel import blocks_for
+from portability.kernel import blocks_for, next_power_of_2
 from portability.kernels.attention import attention_of_head, per_head
 from portability.kernels.flash_attention import flash_attention_descriptors, flash_attention_with_lse
 from portability.kernels.flash_attention_backward import flash_attention_backward, flash_attention_backward_descriptors
+from portability.kernels.flash_attention_descriptors import head_and_tile
 from portability.model import Evidence
 
 Operands = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -95,6 +98,34 @@ def test_layouts_give_gradients(operands: Callable[[], Operands], causal: bool, 
         torch.testing.assert_close(got, want, rtol=4e-3, atol=8e-3)
 
 
+@triton.jit
+def order_kernel(out_ptr, heads, tiles, programs, BLOCK: tl.constexpr):
+    index = tl.arange(0, BLOCK)
+    head, tile = head_and_tile(index, heads, tiles, programs)
+    tl.store(out_ptr + index, head * tiles + tile, mask=index < heads * tiles)
+
+
+def tiles_of_programs(heads: int, tiles: int, programs: int) -> list[list[int]]:
+    """Return what each program takes, as head * tiles + tile."""
+    taken = torch.full((heads * tiles,), -1, dtype=torch.int32)
+    order_kernel[(1,)](taken, heads, tiles, programs, BLOCK=next_power_of_2(heads * tiles))
+    return [taken[program::programs].tolist() for program in range(programs)]
+
+
+@pytest.mark.parametrize("programs", [1, 3, 16, 132])
+@pytest.mark.parametrize(("heads", "tiles"), [(1, 1), (3, 1), (2, 2), (7, 5), (8, 9), (6, 64)])
+def test_every_tile_is_taken_once(heads: int, tiles: int, programs: int, interpreter: Session) -> None:
+    taken = [tile for tiles_of_one in tiles_of_programs(heads, tiles, programs) for tile in tiles_of_one]
+    assert sorted(taken) == list(range(heads * tiles))
+
+
+@pytest.mark.parametrize(("heads", "tiles"), [(32, 32), (32, 64), (128, 32), (8, 128), (96, 24), (40, 63)])
+def test_programs_get_as_much_work(heads: int, tiles: int, interpreter: Session) -> None:
+    """Tile i of a causal head takes i + 1 blocks of keys; none has more than its share and one of the longest tiles."""
+    work = [sum(tile % tiles + 1 for tile in taken) for taken in tiles_of_programs(heads, tiles, programs=132)]
+    assert max(work) <= sum(work) / len(work) + tiles
+
+
 @pytest.mark.parametrize("operands", REFUSED)
 def test_what_descriptors_do_not_take_is_refused(operands: Callable[[], Operands], interpreter: Session) -> None:
     """The message names what is taken."""
@@ -113,14 +144,22 @@ def test_a_table_gets_descriptors_where_operands_allow_them(
     assert interpreter.launches[-1].kernel.endswith(kernel)
 
 
-@pytest.mark.parametrize(("seq_q", "kernel"), [(44, "dk_dv_descriptors_kernel"), (45, "dk_dv_kernel")])
-def test_rows_of_lse_begin_at_16_bytes(seq_q: int, kernel: str, interpreter: Session) -> None:
-    """lse and δ of a head begin at multiples of 16 bytes only if a head has a multiple of 4 queries."""
+@pytest.mark.parametrize("keys", [0, 16, 17])
+@pytest.mark.parametrize("queries", [0, 16, 17])
+@pytest.mark.parametrize("seq_q", [45, 31])
+def test_a_table_chooses_each_kernel_of_the_gradients(
+    seq_q: int, queries: int, keys: int, interpreter: Session
+) -> None:
+    """From as wide heads on as it says, where there is a step of queries; both ways give the same."""
     q, k, v = of_length(seq_q, 44)()
-    out, lse = flash_attention_with_lse(q, k, v)
-    blocks = blocks_for("flash_attention_backward", q) | {"DESCRIPTORS": 1}
-    flash_attention_backward(draw(*q.shape), q, k, v, out, lse, blocks=blocks)
-    assert interpreter.launches[-1].kernel.endswith(kernel)
+    out, lse = flash_attention_with_lse(q, k, v, True)
+    saved = draw(*q.shape), q, k, v, out, lse, True
+    want = flash_attention_backward(*saved)
+    blocks = blocks_for("flash_attention_backward", q) | {"DQ_DESCRIPTORS": queries, "DESCRIPTORS": keys}
+    for got, expected_gradient in zip(flash_attention_backward(*saved, blocks=blocks), want, strict=True):
+        torch.testing.assert_close(got, expected_gradient, rtol=4e-3, atol=8e-3)
+    described = [launch.kernel.endswith("_descriptors_kernel") for launch in interpreter.launches[-2:]]
+    assert described == [seq_q == 45 and least == 16 for least in (queries, keys)]
 
 
 @pytest.fixture
@@ -132,6 +171,24 @@ def hopper() -> Iterator[Session]:
         pytest.skip("on such a device tensors of the CPU are not compiled for")
     with backend.open(target) as session, blocks_of("cuda", "cuda:90"):
         yield session
+
+
+@pytest.mark.parametrize(
+    ("D", "causal", "kernel", "threads"),
+    [
+        (32, False, "flash_attention_kernel", 256),
+        (64, False, "flash_attention_descriptors_kernel", 128),
+        (128, False, "flash_attention_descriptors_kernel", 384),
+        (128, True, "flash_attention_descriptors_kernel", 128),
+    ],
+)
+def test_a_table_says_from_which_heads_on_and_with_which_blocks(
+    D: int, causal: bool, kernel: str, threads: int, hopper: Session
+) -> None:
+    """On sm_90 heads of 64 and causal ones take four warps, wide ones specialised warps, and narrower ones pointers."""
+    flash_attention_with_lse(*draw(3, 1, 128, 1, D), causal)
+    assert hopper.launches[-1].kernel.endswith(kernel)
+    assert f".reqntid {threads}" in hopper.launches[-1].compiled.asm["ptx"]
 
 
 def test_specialised_warps_hand_tiles_back_once_multiplied(hopper: Session) -> None:

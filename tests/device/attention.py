@@ -79,9 +79,9 @@ def error(got: torch.Tensor, want: torch.Tensor) -> float:
 def attend(operands: Tensors, dout: torch.Tensor, causal: bool, descriptors: int) -> Tensors:
     """Return the output and the gradients by the kernels that a table with `DESCRIPTORS = descriptors` takes."""
     q, k, v = operands
-    chosen = {"DESCRIPTORS": descriptors}
-    out, lse = flash_attention_with_lse(q, k, v, causal, blocks=blocks_for("flash_attention", q) | chosen)
-    blocks = blocks_for("flash_attention_backward", q) | chosen
+    chosen = blocks_for("flash_attention", q) | {"DESCRIPTORS": descriptors}
+    out, lse = flash_attention_with_lse(q, k, v, causal, blocks=chosen)
+    blocks = blocks_for("flash_attention_backward", q) | {"DQ_DESCRIPTORS": descriptors, "DESCRIPTORS": descriptors}
     return out, *flash_attention_backward(dout, q, k, v, out, lse, causal, blocks=blocks)
 
 
