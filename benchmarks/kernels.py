@@ -112,6 +112,7 @@ def _row(device: Any, work: Any, args: argparse.Namespace) -> dict[str, Any]:
         "p20": timing.p20,
         "p80": timing.p80,
         "method": timing.method,
+        "launch_ms": timing.launch_median,
         "gbps": timing.gbps,
         "tflops": timing.tflops,
         "ceiling": timing.ceiling,
@@ -125,15 +126,23 @@ def _row(device: Any, work: Any, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _peer(device: Any, call: Callable[[], Any], args: argparse.Namespace, method: str) -> dict[str, Any]:
-    """Time a peer in the way that ours was timed."""
+    """Time a peer in the way that ours was timed, or by its launches where it cannot be replayed."""
     try:
         call()
-        samples = bench(device, call, args.warmup, args.rep, graph=method == "graph")
+        graph = method == "graph"
+        try:
+            samples = bench(device, call, args.warmup, args.rep, graph=graph)
+        except RuntimeError:  # it waits for the device
+            if not graph:
+                raise
+            device.synchronize()
+            method = "launch"
+            samples = bench(device, call, args.warmup, args.rep)
     except Exception as error:  # a peer is another project's code: whatever it raises is why there is no figure
         device.synchronize()
         return {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]}
     p20, median, p80 = quantiles(samples)
-    return {"ms": median, "p20": p20, "p80": p80}
+    return {"ms": median, "p20": p20, "p80": p80, "method": method}
 
 
 def _peak(call: Callable[[], Any]) -> int:
@@ -214,8 +223,14 @@ def _host_time(call: Callable[[], Any]) -> float:
 
 def ratios(row: Mapping[str, Any]) -> dict[str, float]:
     """Return what ours reaches of each peer (its time over ours) and of the ceiling."""
-    found = {name: peer["ms"] / row["ms"] for name, peer in row["peers"].items() if "ms" in peer}
+    found = {name: _ratio(row, peer) for name, peer in row["peers"].items() if "ms" in peer}
     return found | ({"ceiling": row["ceiling"]} if row.get("ceiling") else {})
+
+
+def _ratio(row: Mapping[str, Any], peer: Mapping[str, Any]) -> float:
+    """Return a peer's time over ours; over our launches', where ours was replayed and the peer cannot be."""
+    launched = row.get("method") == "graph" and peer.get("method") == "launch"
+    return float(peer["ms"] / (row["launch_ms"] if launched else row["ms"]))
 
 
 def short_of(row: Mapping[str, Any]) -> list[str]:
@@ -259,12 +274,16 @@ def render(made: Mapping[str, Any]) -> str:
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     spread = (row["p80"] - row["p20"]) / row["ms"]
     rate = f"{row['tflops']:.0f} TFLOP/s" if row.get("tflops") else f"{row['gbps']:.0f} GB/s" if row["gbps"] else ""
-    peers = ", ".join(f"{n} {p['ms'] / row['ms']:.2f}" for n, p in row["peers"].items() if "ms" in p)
+    peers = ", ".join(f"{n} {_ratio(row, p):.2f}{_how(row, p)}" for n, p in row["peers"].items() if "ms" in p)
     ceiling = f"{row['ceiling']:.2f} of {row['ceiling_of']}" if row.get("ceiling") else ""
     figure = f"{row['ms']:.4f}" if spread <= UNSTABLE else f"unstable, about {row['ms']:.3f}"
     if row["method"] == "graph":
         figure += " (replayed)"
     return row["name"], figure, f"{spread:.0%}", rate, ceiling, peers, "; ".join(short_of(row))
+
+
+def _how(row: Mapping[str, Any], peer: Mapping[str, Any]) -> str:
+    return " (both launched)" if row["method"] != peer.get("method", row["method"]) else ""
 
 
 def _mean(group: str, rows: Sequence[Mapping[str, Any]]) -> str:

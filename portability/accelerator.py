@@ -42,7 +42,17 @@ class Accelerator:
         return float(start.elapsed_time(end))
 
     def capture(self, calls: Callable[[], None]) -> Callable[[], None]:
-        """Return the replay of a CUDA graph of `calls`."""
+        """Return the replay of a CUDA graph of `calls`.
+
+        What waits for the device is refused before: a capture that it breaks off leaves torch's random numbers in
+        the state of a capture, and every later `torch.randn` of the process fails.
+        """
+        mode = torch.cuda.get_sync_debug_mode()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            calls()
+        finally:
+            torch.cuda.set_sync_debug_mode(mode)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             calls()

@@ -54,6 +54,24 @@ def test_a_group_is_asked_for_its_mean(kernels: ModuleType) -> None:
     assert "Geometric mean of 2 pairs: 1.000 of peer, where 0.95 is asked." in text
 
 
+def test_what_cannot_be_replayed_is_compared_with_launches(kernels: ModuleType) -> None:
+    """A peer that waits for the device holds the host's part; so must ours, beside it."""
+    row = {
+        "name": "a",
+        "group": "",
+        "ms": 1.0,
+        "p20": 1.0,
+        "p80": 1.0,
+        "method": "graph",
+        "launch_ms": 2.0,
+        "gbps": None,
+    }
+    row |= {"asked": {"waits": 1.0}, "peers": {"waits": {"ms": 3.0, "method": "launch"}, "b": {"ms": 3.0}}}
+    assert kernels.ratios(row) == {"waits": 1.5, "b": 3.0}
+    text = kernels.render({"device": "d", "torch": "t", "triton": "3", "copy_gbps": 1.0, "rows": [row], "overhead": []})
+    assert "waits 1.50 (both launched), b 3.00" in text
+
+
 def test_the_page_of_kernels_holds_the_committed_run_of_the_layer() -> None:
     layer = loaded("decoder_layer")
     made = json.loads((ROOT / "results" / "decoder_layer.json").read_text(encoding="utf-8"))
