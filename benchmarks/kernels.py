@@ -19,7 +19,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +51,14 @@ def main() -> int:
             print("kernels: torch sees no GPU here; --show prints the figures of a file", file=sys.stderr)
             return 2
         made = _measure(args)
-        if args.out:
-            args.out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     text = render(made)
     if args.update:
         page = args.update.read_text(encoding="utf-8")
         args.update.write_text(between(page, BEGIN, END, text, args.update.name), encoding="utf-8")
     print(text)
-    return 0
+    for group, why in made.get("failed", {}).items():
+        print(f"kernels: {group} failed: {why}", file=sys.stderr)
+    return 1 if made.get("failed") else 0
 
 
 # ------------------------------------------------------------------------------------------------- measuring
@@ -75,20 +75,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
     if unknown or args.list:
         raise SystemExit(f"kernels: groups are {', '.join((*works.GROUPS, 'overhead'))}; not {', '.join(unknown)}")
     device = Accelerator(0)
-    rows: list[dict[str, Any]] = []
-    with device_lock(str(torch.cuda.get_device_properties(0).uuid), exclusive=True), torch.cuda.device(0):
-        for name in args.group or works.GROUPS:
-            if name == "overhead":
-                continue
-            began = time.perf_counter()
-            for work in works.GROUPS[name]():
-                rows.append(_row(device, work, args))
-                print(f"{rows[-1]['name']}: {_line(rows[-1])}", file=sys.stderr, flush=True)
-            gc.collect()
-            torch.cuda.empty_cache()
-            print(f"  {name}: {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
-        host = overhead() if not args.group or "overhead" in args.group else []
-    return {
+    made: dict[str, Any] = {
         "device": torch.cuda.get_device_name(0),
         "host": os.environ.get("PORTABILITY_HOST", ""),
         "torch": torch.__version__,
@@ -97,9 +84,33 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         "warmup_ms": args.warmup,
         "rep_ms": args.rep,
         "copy_gbps": device.copy_rate() / 1e9,
-        "rows": rows,
-        "overhead": host,
+        "rows": [],
+        "overhead": [],
+        "failed": {},
     }
+    with device_lock(str(torch.cuda.get_device_properties(0).uuid), exclusive=True), torch.cuda.device(0):
+        for name in args.group or (*works.GROUPS, "overhead"):
+            began = time.perf_counter()
+            try:
+                if name == "overhead":
+                    made["overhead"] = overhead()
+                else:
+                    _group(device, works.GROUPS[name], args, made["rows"])
+            except Exception as error:  # what other groups came to is kept, and the exit code says that one failed
+                made["failed"][name] = f"{type(error).__name__}: {error}"
+                print(f"  {name} failed: {error}", file=sys.stderr, flush=True)
+            gc.collect()
+            torch.cuda.empty_cache()
+            print(f"  {name}: {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+            if args.out:
+                args.out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    return made
+
+
+def _group(device: Any, works: Callable[[], Iterable[Any]], args: argparse.Namespace, rows: list[Any]) -> None:
+    for work in works():
+        rows.append(_row(device, work, args))
+        print(f"{rows[-1]['name']}: {_line(rows[-1])}", file=sys.stderr, flush=True)
 
 
 def _row(device: Any, work: Any, args: argparse.Namespace) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def held_softmax_kernel(
         i = p * PIECE + lanes
         piece = tl.load(x_ptr + i.to(tl.int64) * stride_xn, mask=i < middle, other=float("-inf"))
         largest = tl.maximum(largest, piece)
-        pieces += (piece,)
+        pieces += (piece,)  # type: ignore[assignment]
     edge, in_edge = edges_of(middle, head, N, WIDTH)
     x_edge = tl.load(x_ptr + edge * stride_xn, mask=in_edge, other=float("-inf")).to(tl.float32)
     top = tl.max(tl.max(tl.max(largest, axis=2), axis=0), axis=0).to(tl.float32)
@@ -106,7 +106,7 @@ def held_softmax_kernel(
     sums = tl.zeros((PIECE // LANES // WIDTH, LANES, WIDTH), tl.float32)
     numerators = ()
     for p in tl.static_range(PIECES):
-        numerators += (tl.exp2((pieces[p].to(tl.float32) - top) * LOG2_E),)
+        numerators += (tl.exp2((pieces[p].to(tl.float32) - top) * LOG2_E),)  # type: ignore[assignment]
         sums += numerators[p]
     scale = 1.0 / (tl.sum(tl.sum(tl.sum(sums, axis=2), axis=0), axis=0) + tl.sum(y_edge, axis=0))
 
