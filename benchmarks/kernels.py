@@ -4,7 +4,7 @@
     python benchmarks/kernels.py --show results/kernels.json [--update docs/speed.md]
 
 Needs a device to time. Each row is one piece of work: medians of single calls with the caches flushed before each (of
-graph replays below 50 µs, and where a call waits for the host), all of one row taken in turn in this run, so that
+graph replays below 50 µs, and where a call waits for the host), ours and its peers in turn in several rounds, so that
 ratios mean something where times drift.
 A ratio is the peer's time over ours: above 1 ours is faster. The ceiling is measured on the device in this run.
 """
@@ -30,6 +30,8 @@ from portability.timing import UNSTABLE, bench, device_lock, measure, quantiles
 
 BEGIN, END = "<!-- kernels -->", "<!-- end of kernels -->"
 CALLS = 2000  # of which the host's part is timed
+ROUNDS = 4  # in which ours and its peers are timed in turn
+OURS = ""  # among them
 
 
 def main() -> int:
@@ -114,46 +116,59 @@ def _group(device: Any, works: Callable[[], Iterable[Any]], args: argparse.Names
 
 
 def _row(device: Any, work: Any, args: argparse.Namespace) -> dict[str, Any]:
-    """Return the figures of one work; a peer that this machine has not is named with the reason."""
+    """Return the figures of one work; a peer that this machine has not is named with the reason.
+
+    Ours and its peers are timed in turn, ROUNDS times: a card at its power limit gives each the clock that all of them
+    together leave, where one after the other each would find what the one before has left.
+    """
     timing = measure(device, work.ours, None, work.cost, args.warmup, args.rep)
+    methods = {OURS: timing.method}
+    peers: dict[str, dict[str, Any]] = {}
+    for name, call in work.peers.items():
+        try:
+            methods[name] = _method(device, call, timing.method)
+        except Exception as error:  # a peer is another project's code: whatever it raises is why there is no figure
+            device.synchronize()
+            peers[name] = {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]}
+    calls = {name: work.peers.get(name, work.ours) for name in methods}
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            graph = methods[name] == "graph"
+            samples[name] += bench(device, call, args.warmup / ROUNDS, args.rep / ROUNDS, graph=graph)
+    for name in calls:
+        p20, median, p80 = quantiles(samples[name])
+        peers[name] = {"ms": median, "p20": p20, "p80": p80, "method": methods[name]}
+    ours = peers.pop(OURS)
+    sooner = timing.median / ours["ms"]
     row: dict[str, Any] = {
         "name": work.name,
         "group": work.group,
-        "ms": timing.median,
-        "p20": timing.p20,
-        "p80": timing.p80,
-        "method": timing.method,
+        **ours,
         "launch_ms": timing.launch_median,
-        "gbps": timing.gbps,
-        "tflops": timing.tflops,
-        "ceiling": timing.ceiling,
+        "gbps": timing.gbps and timing.gbps * sooner,
+        "tflops": timing.tflops and timing.tflops * sooner,
+        "ceiling": timing.ceiling and timing.ceiling * sooner,
         "ceiling_of": timing.ceiling_of,
         "asked": dict(work.asked),
-        "peers": {name: _peer(device, call, args, timing.method) for name, call in work.peers.items()},
+        "peers": peers,
     }
     if work.memory:
         row["peak_bytes"] = {"ours": _peak(work.ours)} | {name: _peak(call) for name, call in work.peers.items()}
     return row
 
 
-def _peer(device: Any, call: Callable[[], Any], args: argparse.Namespace, method: str) -> dict[str, Any]:
-    """Time a peer in the way that ours was timed, or by its launches where it cannot be replayed."""
-    try:
-        call()
-        graph = method == "graph"
+def _method(device: Any, call: Callable[[], Any], method: str) -> str:
+    """Return how a peer is timed: in the way that ours is, or by its launches where it cannot be replayed."""
+    call()
+    device.synchronize()
+    if method == "graph":
         try:
-            samples = bench(device, call, args.warmup, args.rep, graph=graph)
+            device.capture(call)
         except RuntimeError:  # it waits for the device
-            if not graph:
-                raise
             device.synchronize()
-            method = "launch"
-            samples = bench(device, call, args.warmup, args.rep)
-    except Exception as error:  # a peer is another project's code: whatever it raises is why there is no figure
-        device.synchronize()
-        return {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]}
-    p20, median, p80 = quantiles(samples)
-    return {"ms": median, "p20": p20, "p80": p80, "method": method}
+            return "launch"
+    return method
 
 
 def _peak(call: Callable[[], Any]) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from argparse import Namespace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from portability.pages import between
+from tests.engine.test_timing import FakeDevice
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,6 +54,23 @@ def test_a_group_is_asked_for_its_mean(kernels: ModuleType) -> None:
     text = kernels.render(made)
     assert "asked against" not in text
     assert "Geometric mean of 2 pairs: 1.000 of peer, where 0.95 is asked." in text
+
+
+def test_ours_and_its_peers_are_timed_in_turn(kernels: ModuleType) -> None:
+    """A device that slows down as it works meets all of a row alike."""
+
+    class Slowing(FakeDevice):
+        def _execute(self) -> None:
+            super()._execute()
+            self.clock += self.clock / 1e4
+
+    device = Slowing(cold=0.5)
+    same = SimpleNamespace(
+        name="same", group="", ours=device.call, peers={"itself": device.call}, asked={}, cost=None, memory=False
+    )
+    row = kernels._row(device, same, Namespace(warmup=25.0, rep=100.0))
+    assert kernels.ratios(row) == {"itself": pytest.approx(1.0, abs=0.03)}
+    assert row["ms"] > 0.52  # it did slow down
 
 
 def test_what_cannot_be_replayed_is_compared_with_launches(kernels: ModuleType) -> None:
