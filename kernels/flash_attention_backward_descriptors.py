@@ -15,13 +15,13 @@ LOG2_E = tl.constexpr(math.log2(math.e))
 
 
 @triton.jit
-def hold(ptr, n_rows, stride, row, column, visible, BLOCK: tl.constexpr, D: tl.constexpr):
-    """Return a tile of BLOCK rows of one head, with zeros where they are not `visible`: those are of another head.
+def hold(ptr, n_rows, stride, row, column, inside, BLOCK: tl.constexpr, D: tl.constexpr):
+    """Return a tile of BLOCK rows of one head, with zeros where they are not `inside` it.
 
     What comes of a select, and is no load, is held in registers, from which a product takes it on sm_90: that leaves
     shared memory to what a program goes over.
     """
-    return tl.where(visible[:, None], describe(ptr, n_rows, stride, BLOCK, D).load([row, column]), 0.0)
+    return tl.where(inside[:, None], describe(ptr, n_rows, stride, BLOCK, D).load([row, column]), 0.0)
 
 
 @triton.jit
@@ -153,15 +153,16 @@ def dq_descriptors_kernel(
     batch = tl.program_id(0) // tiles // heads
     kv_head = head // heads_per_kv
     rows = first_row + tl.arange(0, HELD)
+    inside = rows < seq_q
     q_row, dout_row = batch * q_by_batch + head * q_by_head, batch * dout_by_batch + head * dout_by_head
     out_row = batch * out_by_batch + head * out_by_head
-    q = hold(q_ptr, q_rows, stride_q, q_row + first_row, head * q_columns, rows < seq_q, HELD, D)
-    dout = hold(dout_ptr, dout_rows, stride_dout, dout_row + first_row, head * dout_columns, rows < seq_q, HELD, D)
-    out = hold(out_ptr, out_rows, stride_out, out_row + first_row, head * out_columns, rows < seq_q, HELD, D)
+    q = hold(q_ptr, q_rows, stride_q, q_row + first_row, head * q_columns, inside, HELD, D)
+    dout = hold(dout_ptr, dout_rows, stride_dout, dout_row + first_row, head * dout_columns, inside, HELD, D)
+    out = hold(out_ptr, out_rows, stride_out, out_row + first_row, head * out_columns, inside, HELD, D)
     row_base = (batch * heads + head).to(tl.int64) * seq_q
-    lse = tl.load(lse_ptr + row_base + rows, mask=rows < seq_q, other=0.0)
+    lse = tl.load(lse_ptr + row_base + rows, mask=inside, other=0.0)
     delta = tl.sum(out.to(tl.float32) * dout.to(tl.float32), axis=1)
-    tl.store(delta_ptr + row_base + rows, delta, mask=rows < seq_q)
+    tl.store(delta_ptr + row_base + rows, delta, mask=inside)
 
     keys = describe(k_ptr, k_rows, stride_k, STEP, D)
     values = describe(v_ptr, v_rows, stride_v, STEP, D)
@@ -187,7 +188,7 @@ def dq_descriptors_kernel(
 
     dq_ptrs = dq_ptr + batch.to(tl.int64) * stride_gb + head.to(tl.int64) * stride_gh
     dq_ptrs = dq_ptrs + rows[:, None].to(tl.int64) * stride_gm + tl.arange(0, D)[None, :]
-    tl.store(dq_ptrs, (dq * scale).to(dq_ptr.dtype.element_ty), mask=rows[:, None] < seq_q)
+    tl.store(dq_ptrs, (dq * scale).to(dq_ptr.dtype.element_ty), mask=inside[:, None])
 
 
 def takes(q, k, v, dout, out, blocks):
