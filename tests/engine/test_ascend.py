@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -36,6 +37,32 @@ def test_preparing_stock_triton_changes_nothing() -> None:
     before = driver._active
     Ascend().prepare()
     assert driver._active is before
+
+
+@pytest.mark.parametrize(
+    ("codes", "runs", "raised"),
+    [
+        ([-11, 0], 2, False),
+        ([-6, -11, 0], 3, False),
+        ([-6] * 9, lowering.ATTEMPTS, True),  # what is wrong with a kernel ends the compiler each time
+        ([1, 0], 1, True),  # the compiler's own word
+    ],
+)
+def test_a_stage_whose_program_a_signal_ended_is_run_again(codes: list[int], runs: int, raised: bool) -> None:
+    left, ran = iter(codes), []
+
+    def stage() -> str:
+        ran.append(code := next(left))
+        if code:
+            raise subprocess.CalledProcessError(code, "triton-adapter-opt")
+        return "linalg"
+
+    if raised:
+        with pytest.raises(subprocess.CalledProcessError):
+            lowering.again_if_killed(stage)
+    else:
+        assert lowering.again_if_killed(stage) == "linalg"
+    assert len(ran) == runs
 
 
 @pytest.mark.parametrize(
