@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from portability.backend import Session, blocks_of, discover
+from portability.backend import Session
 from portability.kernel import blocks_for
 from portability.kernels.attention import attention_of_head, per_head
 from portability.kernels.flash_attention import flash_attention_descriptors, flash_attention_with_lse
 from portability.kernels.flash_attention_backward import flash_attention_backward
 
 Operator = Callable[..., tuple[torch.Tensor, torch.Tensor]]
-
-
-@pytest.fixture
-def interpreter() -> Iterator[Session]:
-    """A session in which operators on CPU tensors are interpreted, and launches are recorded."""
-    backend = discover()["interpreter"]
-    with backend.open(backend.status()[0]) as session, blocks_of("interpreter", "interpreter"):
-        yield session
 
 
 def draw(*shape: int) -> torch.Tensor:

@@ -21,14 +21,6 @@ from portability.model import Evidence
 Operands = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-@pytest.fixture
-def interpreter() -> Iterator[Session]:
-    """A session in which operators on CPU tensors are interpreted, and launches are recorded."""
-    backend = discover()["interpreter"]
-    with backend.open(backend.status()[0]) as session, blocks_of("interpreter", "interpreter"):
-        yield session
-
-
 def draw(*shape: int) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).half()
 

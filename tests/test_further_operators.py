@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 
 from portability.backend import Session
 from portability.backends.cuda import Cuda
-from portability.backends.interpreter import Interpreter
 from portability.kernel import Blocks
 from portability.kernels import autotuned
 from portability.kernels.causal_convolution import convolution_range, convolution_static_range
@@ -238,15 +237,6 @@ def test_another_shape_layout_or_option_is_a_value_error(operator: str) -> None:
 
 
 # --------------------------------------------------------------------------------------------- what cases do not show
-
-
-@pytest.fixture
-def interpreter() -> Iterator[Session]:
-    """An opened interpreter, in which nothing may go wrong."""
-    backend = Interpreter()
-    with backend.open(backend.status()[0]) as session:
-        yield session
-        assert not session.problems
 
 
 def gradients(outputs: torch.Tensor, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:

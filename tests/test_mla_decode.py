@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 import torch
 
 from portability.backend import Session
 from portability.backends.cuda import Cuda
-from portability.backends.interpreter import Interpreter
 from portability.kernel import Blocks
 from portability.kernels.latent_attention import LEAST_SPLIT, LONG, describable, tokens_of_a_part
 from portability.kernels.mla_decode import mla_decode, mla_decode_reference
 
 BLOCKS = Blocks(SPLIT=4096, PROGRAMS=128, BLOCK_H=64, BLOCK_N=64, BLOCK_K=512, DESCRIPTORS=1, num_warps=8, num_stages=2)
-
-
-@pytest.fixture
-def interpreter() -> Iterator[Session]:
-    """An opened interpreter, in which nothing may go wrong."""
-    backend = Interpreter()
-    with backend.open(backend.status()[0]) as session:
-        yield session
-        assert not session.problems
 
 
 @pytest.mark.parametrize(

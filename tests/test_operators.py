@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from portability.backend import Session, blocks_of, discover
+from portability.backend import Session
 from portability.kernel import Blocks
 from portability.kernels import elementwise, matmul, matmul_persistent
 from portability.kernels.flash_attention import flash_attention, flash_attention_with_lse
@@ -219,14 +219,6 @@ def test_refuses(refusal: Refusal) -> None:
     """An operand that is not taken is refused before anything is launched, with what was given and what is taken."""
     with pytest.raises(refusal.error, match=refusal.says):
         refusal.call()
-
-
-@pytest.fixture
-def interpreter() -> Iterator[Session]:
-    """A session in which operators on CPU tensors are interpreted, and launches are recorded."""
-    backend = discover()["interpreter"]
-    with backend.open(backend.status()[0]) as session, blocks_of("interpreter", "interpreter"):
-        yield session
 
 
 def draw(*shape: int) -> torch.Tensor:
