@@ -27,7 +27,8 @@ from typing import Any
 from tabulate import tabulate
 
 from portability.pages import between
-from portability.timing import UNSTABLE, bench, device_lock, measure, quantiles
+from portability.timing import CALLS as REPLAYED
+from portability.timing import HOST_MS, UNSTABLE, bench, device_lock, measure, quantiles
 
 BEGIN, END = "<!-- kernels -->", "<!-- end of kernels -->"
 CALLS = 2000  # of which the host's part is timed
@@ -123,28 +124,22 @@ def _row(device: Any, work: Any, args: argparse.Namespace) -> dict[str, Any]:
     together leave, where one after the other each would find what the one before has left.
     """
     timing = measure(device, work.ours, None, work.cost, args.warmup, args.rep)
-    methods = {OURS: timing.method}
-    peers: dict[str, dict[str, Any]] = {}
-    for name, call in work.peers.items():
-        try:
-            methods[name] = _method(device, call, timing.method)
-        except Exception as error:  # a peer is another project's code: whatever it raises is why there is no figure
-            device.synchronize()
-            peers[name] = {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]}
-    calls = {name: work.peers.get(name, work.ours) for name in methods}
-    times = _in_turn(device, calls, methods, args)
+    calls = {OURS: work.ours, **work.peers}
+    methods, times, errors = _in_turn(device, calls, timing.method, args)
     p20, median, p80 = quantiles(times[OURS])
-    if methods[OURS] == "launch" and (p80 - p20) / median > UNSTABLE:  # it may wait for the host, as in `measure`
-        replayed = {name: _method(device, call, "graph") for name, call in calls.items()}
-        again = _in_turn(device, calls, replayed, args)
-        if replayed[OURS] == "graph" and quantiles(again[OURS])[1] < p20:
+    if methods[OURS] == "launch" and median < HOST_MS and p80 - p20 > UNSTABLE * median:  # it waits for the host
+        again, replays, failed = _in_turn(device, calls, "graph", args)
+        if again[OURS] == "graph" and quantiles(replays[OURS])[1] < p20:
             timing = replace(timing, launch_median=median)
-            methods, times = replayed, again
-    for name in calls:
-        p20, median, p80 = quantiles(times[name])
+            methods, times, errors = again, replays, failed
+    peers: dict[str, dict[str, Any]] = {name: {"error": why} for name, why in errors.items()}
+    for name, taken in times.items():
+        p20, median, p80 = quantiles(taken)
         peers[name] = {"ms": median, "p20": p20, "p80": p80, "method": methods[name]}
     ours = peers.pop(OURS)
-    sooner = timing.median / ours["ms"]  # than `measure` found, whose rates are of its own median
+    sooner = timing.median / (
+        ours["ms"] or timing.median or 1.0
+    )  # than `measure` found, whose rates are of its own median
     row: dict[str, Any] = {
         "name": work.name,
         "group": work.group,
@@ -158,20 +153,35 @@ def _row(device: Any, work: Any, args: argparse.Namespace) -> dict[str, Any]:
         "peers": peers,
     }
     if work.memory:
-        row["peak_bytes"] = {"ours": _peak(work.ours)} | {name: _peak(call) for name, call in work.peers.items()}
+        row["peak_bytes"] = {"ours": _peak(work.ours)}
+        row["peak_bytes"] |= {name: _peak(call) for name, call in work.peers.items() if name in times}
     return row
 
 
 def _in_turn(
-    device: Any, calls: Mapping[str, Callable[[], Any]], methods: Mapping[str, str], args: argparse.Namespace
-) -> dict[str, list[float]]:
-    """Return the milliseconds of each call, taken in turn in ROUNDS rounds."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS):
+    device: Any, calls: Mapping[str, Callable[[], Any]], method: str, args: argparse.Namespace
+) -> tuple[dict[str, str], dict[str, list[float]], dict[str, str]]:
+    """Return how each call was timed, its milliseconds, taken in turn in ROUNDS rounds, and why others were not."""
+    methods: dict[str, str] = {}
+    times: dict[str, list[float]] = {}
+    errors: dict[str, str] = {}
+    for round_ in range(ROUNDS):
         for name, call in calls.items():
-            graph = methods[name] == "graph"
-            times[name] += bench(device, call, args.warmup / ROUNDS, args.rep / ROUNDS, graph=graph)
-    return times
+            if name in errors:
+                continue
+            try:
+                if not round_:
+                    methods[name], times[name] = _method(device, call, method), []
+                graph = methods[name] == "graph"
+                times[name] += bench(device, call, args.warmup / ROUNDS, args.rep / ROUNDS, graph=graph)
+            except Exception as error:  # a peer is another project's code: whatever it raises is why there is no figure
+                if name == OURS:
+                    raise
+                device.synchronize()
+                said = str(error).splitlines()[0] if str(error) else ""
+                errors[name] = f"{type(error).__name__}: {said}"[:200]
+                times.pop(name, None)
+    return methods, times, errors
 
 
 def _method(device: Any, call: Callable[[], Any], method: str) -> str:
@@ -180,8 +190,8 @@ def _method(device: Any, call: Callable[[], Any], method: str) -> str:
     device.synchronize()
     if method == "graph":
         try:
-            device.capture(call)
-        except RuntimeError:  # it waits for the device
+            device.capture(lambda: [call() for _ in range(REPLAYED)])
+        except RuntimeError:  # it waits for the device, or there is no memory for as many
             device.synchronize()
             return "launch"
     return method

@@ -130,8 +130,8 @@ def check_attention(operator, q, k, v, causal, scale, out=None, dout=None):
     check_shape(operator, **{name: (t, q.shape) for name, t in like_q.items()})
     if not isinstance(causal, bool):
         raise TypeError(f"{operator}: causal is a {type(causal).__name__}; taken is a bool. No mask of another form is")
-    if heads % max(1, k.shape[2]) or (heads and not k.shape[2]):
-        raise ValueError(f"{operator}: {heads} query heads, {k.shape[2]} of keys; a multiple is taken")
+    if heads % max(1, k.shape[2]) or bool(heads) != bool(k.shape[2]):
+        raise ValueError(f"{operator}: {heads} query heads, {k.shape[2]} of keys; a multiple of them is taken, but 0")
     if not 1 <= D <= 256:
         raise ValueError(f"{operator}: heads have dimension {D}; 1 to 256 is taken")
     if scale is not None and not scale > 0:

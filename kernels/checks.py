@@ -41,20 +41,28 @@ def once_per_layout(function: Callable[..., Any], tensors: int | None = None) ->
         return found
 
     def of_one(x: torch.Tensor, *more: Any) -> Any:
-        key = x.shape, x.stride(), x.dtype, x.device, more
+        key = x.shape, x.stride(), x.dtype, x.device, x.is_neg(), more
         found = kept.get(key, kept)
         return look_up(key, (x, *more)) if found is kept else found
 
     def of_two(x: torch.Tensor, y: torch.Tensor | None, *more: Any) -> Any:
         if y is None:
-            key: tuple[Any, ...] = x.shape, x.stride(), x.dtype, x.device, more
+            key: tuple[Any, ...] = x.shape, x.stride(), x.dtype, x.device, x.is_neg(), more
         else:
-            key = x.shape, x.stride(), x.dtype, x.device, y.shape, y.stride(), y.dtype, y.device, more
+            key = (
+                x.shape, x.stride(), x.dtype, x.device, x.is_neg(),
+                y.shape, y.stride(), y.dtype, y.device, y.is_neg(), more,
+            )  # fmt: skip
         found = kept.get(key, kept)
         return look_up(key, (x, y, *more)) if found is kept else found
 
     def of_any(*operands: Any) -> Any:
-        return look_up(tuple([_layout(t) if isinstance(t, torch.Tensor) else t for t in operands]), operands)
+        key = tuple([_layout(t) if isinstance(t, torch.Tensor) else (type(t), t) for t in operands])  # 1 == True
+        try:
+            hash(key)
+        except TypeError:  # a list, which the function refuses in its own words
+            return function(*operands)
+        return look_up(key, operands)
 
     count = len(inspect.signature(function).parameters) if tensors is None else tensors
     run: Callable[..., Any] = {1: of_one, 2: of_two}.get(count, of_any)
@@ -63,7 +71,7 @@ def once_per_layout(function: Callable[..., Any], tensors: int | None = None) ->
 
 
 def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
-    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.is_neg()
 
 
 def check_device(operator: str, **tensors: torch.Tensor | None) -> None:
@@ -75,7 +83,13 @@ def check_device(operator: str, **tensors: torch.Tensor | None) -> None:
 
 
 def check_dtype(operator: str, taken: Sequence[torch.dtype], **tensors: torch.Tensor | None) -> None:
-    """Raise `TypeError` unless the tensors share one dtype and it is one of `taken`."""
+    """Raise `TypeError` unless the tensors share one dtype and it is one of `taken`.
+
+    Raise `ValueError` for a view whose numbers torch negates as they are read: a kernel reads them as they lie.
+    """
+    for name, t in tensors.items():
+        if t is not None and t.is_neg():
+            raise ValueError(f"{operator}: {name} is a negated view: its memory holds the opposite; call resolve_neg()")
     given = {name: t.dtype for name, t in tensors.items() if t is not None}
     for name, dtype in given.items():
         if dtype not in taken:

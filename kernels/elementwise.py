@@ -172,6 +172,7 @@ def elementwise(
     that broadcast to at most four dimensions once those that lie evenly are merged. float8 is rounded once.
     Raises `ValueError` for names, shapes and devices that do not fit, `TypeError` for dtypes.
     """
+    planner(operation)(x, y, blocks)  # refuses what is not taken
     if differentiating(x, y):  # the named functions below have their gradients
         check_no_gradient(f"elementwise {operation}", x=x, y=y)
     return _run(operation, x, y, blocks)

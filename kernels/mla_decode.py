@@ -60,6 +60,8 @@ def mla_decode(
     B, H, D = q.shape
     check_shape("mla_decode", q_rope=(q_rope, (B, H, "P")), w_uk=(w_uk, (H, D, "R")), lengths=(lengths, (B,)))
     P, R = q_rope.shape[2], w_uk.shape[2]
+    if not R:
+        raise ValueError(f"mla_decode: w_uk has shape {tuple(w_uk.shape)}: a latent of one element or more is taken")
     check_shape("mla_decode", w_uv=(w_uv, (H, R, "V")), cache=(cache, (B, "tokens", R + P)))
     check_last_stride("mla_decode", q=q, q_rope=q_rope, cache=cache)
     check_contiguous("mla_decode", lengths=lengths)

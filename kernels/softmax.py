@@ -228,14 +228,18 @@ def launch_softmax(x, y, blocks):
 
 @functools.partial(once_per_layout, tensors=2)
 def planned_softmax(x, y, blocks):
-    """Return kernel, grid, sizes with strides, and options of the launch, or None where x has no elements."""
+    """Return kernel, grid, sizes with strides, and options of the launch, or None where x has no elements.
+
+    y: None for one that is contiguous.
+    """
     check_dtype("softmax", FLOATS, x=x)
     blocks = blocks or blocks_for("softmax", x)
-    x, y = rows_of("softmax", "x", x), rows_of("softmax", "y", y)
+    x = rows_of("softmax", "x", x)
     M, N = x.shape
     if not M * N:
         return None
-    (stride_xm, stride_xn), (stride_ym, stride_yn) = x.stride(), y.stride()
+    stride_xm, stride_xn = x.stride()
+    stride_ym, stride_yn = (N, 1) if y is None else rows_of("softmax", "y", y).stride()
     if blocks["ROW"] >= N:
         options = whole_rows(N, blocks)
         numbers = M, N, stride_xm, stride_xn, stride_ym, stride_yn
@@ -269,8 +273,11 @@ def softmax(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
     """
     if differentiating(x):
         return _Softmax.apply(x, blocks)
+    planned = planned_softmax(x, None, blocks)
     y = contiguous_like(x)
-    launch_softmax(x, y, blocks)
+    if planned is not None:
+        kernel, grid, numbers, options = planned
+        kernel[grid](x, y, *numbers, **options)
     return y
 
 

@@ -20,6 +20,7 @@ from portability.model import Timing
 
 UNSTABLE = 0.10  # (p80 - p20) / median above which a time is no figure
 SHORT_MS = 0.05  # below, the host's part of a launch shows in its time, and it is replayed from a graph too
+HOST_MS = 1.0  # above, no host's part of a call makes its time vary
 ESTIMATES = 5  # calls that tell how many fit into a period
 LEAST = 10  # repetitions, or the quantiles say nothing
 CALLS = 32  # in one graph: a flush lasts some ten times a short call, and its jitter is divided by this
@@ -147,21 +148,21 @@ def measure(
 ) -> Timing:
     """Return the time of `call`, of torch's own operation in the same way, and the fraction of the ceiling reached.
 
-    A call below SHORT_MS is timed by graph replay, and its plain launch beside it. So is a call whose launches spread
-    by more than `unstable`, if its replays take less than the fast ones of them: what varied was the host, which such a
-    call waits for. `cost` gives GB/s (10⁹ bytes) and TFLOP/s. The ceiling that bounds the case is the one that takes
-    longer for its bytes or its operations; rates of operations outside matrix units are not bounded here. Take the
-    device's lock around this (`device_lock`).
+    A call below SHORT_MS is timed by graph replay, and its plain launch beside it. So is one below HOST_MS whose
+    launches spread by more than `unstable`, if its replays take less than the fast ones of them: what varied was the
+    host, which such a call waits for. `cost` gives GB/s (10⁹ bytes) and TFLOP/s. The ceiling that bounds the case is
+    the one that takes longer for its bytes or its operations; rates of operations outside matrix units are not bounded
+    here. Take the device's lock around this (`device_lock`).
     """
     launches = bench(device, call, warmup_ms, rep_ms)
     p20, median, p80 = quantiles(launches)
     replays = None
-    if median < SHORT_MS or (p80 - p20) / median > unstable:
+    if median < SHORT_MS or (median < HOST_MS and p80 - p20 > unstable * median):
         replays = _replayed(device, call, warmup_ms, rep_ms)
     if replays and median >= SHORT_MS and statistics.median(replays) >= p20:
         replays = None  # the device itself varies, and a replay's mean would hide it
     p20, median, p80 = quantiles(replays or launches)
-    spread = (p80 - p20) / median
+    spread = (p80 - p20) / median if median else 0.0  # shorter than the clock tells apart
     ideal, name = _ceiling(device, cost) if cost else (None, "")
     return Timing(
         median=median,
@@ -175,9 +176,9 @@ def measure(
         spread=spread,
         launch_median=statistics.median(launches) if replays else None,
         torch_median=_torch_median(device, torch_call, warmup_ms, rep_ms, graph=bool(replays)),
-        gbps=cost.bytes / median / 1e6 if cost else None,
-        tflops=cost.flops / median / 1e9 if cost and cost.flops else None,
-        ceiling=ideal / median if ideal else None,
+        gbps=cost.bytes / median / 1e6 if cost and median else None,
+        tflops=cost.flops / median / 1e9 if cost and cost.flops and median else None,
+        ceiling=ideal / median if ideal and median else None,
         ceiling_of=name,
     )
 

@@ -5,6 +5,13 @@ import torch
 
 from portability.kernel import Blocks, forget_blocks
 from portability.kernels.checks import once_per_layout
+from portability.kernels.elementwise import copy, elementwise
+from portability.kernels.layer_norm import layer_norm
+from portability.kernels.matmul import matmul
+from portability.kernels.rms_norm import rms_norm
+from portability.kernels.softmax import softmax
+from portability.kernels.swiglu import swiglu
+from portability.kernels.vector_add import add
 
 
 class Counted:
@@ -69,3 +76,59 @@ def test_what_was_refused_is_refused_again():
     for _ in range(2):
         with pytest.raises(ValueError, match="no"):
             memoised(X)
+
+
+def test_values_of_other_types_are_told_apart():
+    """1 == True == 1.0, and a check of types must not take one for the other."""
+    seen = []
+
+    def note(x, y, z, flag):
+        seen.append(flag)
+
+    memoised = once_per_layout(note)
+    for flag in (True, 1, 1.0, True):
+        memoised(X, X, X, flag)
+    assert [type(s) for s in seen] == [bool, int, float]
+
+
+def test_what_cannot_be_hashed_is_refused_by_the_function():
+    def check(x, y, z, flag):
+        raise TypeError(f"flag is a {type(flag).__name__}")
+
+    with pytest.raises(TypeError, match="flag is a list"):
+        once_per_layout(check)(X, X, X, [1])
+
+
+NEGATED = torch.view_as_complex(torch.ones(4, 6, 2)).conj().imag
+BY_ONE = {
+    "softmax": softmax,
+    "elementwise": copy,
+    "add": lambda x: add(x, X),
+    "rms_norm": lambda x: rms_norm(x, torch.ones(6)),
+    "layer_norm": lambda x: layer_norm(x, torch.ones(6), torch.ones(6)),
+    "matmul": lambda x: matmul(x, X.t()),
+    "swiglu": lambda x: swiglu(x, X),
+}
+
+
+@pytest.mark.parametrize("operator", BY_ONE)
+def test_a_negated_view_is_refused(operator):
+    """Torch negates what is read of it; a kernel reads what lies in memory."""
+    with pytest.raises(ValueError, match=r"negated view: its memory holds the opposite; call resolve_neg\(\)"):
+        BY_ONE[operator](NEGATED)
+
+
+def test_softmax_refuses_a_dtype_before_it_allocates():
+    huge = torch.zeros(1, dtype=torch.int64).expand(2**22, 2**22)
+    with pytest.raises(TypeError, match="softmax: x is int64; taken are"):
+        softmax(huge)
+
+
+def test_elementwise_names_what_is_wrong_before_gradients():
+    leaf = torch.zeros(3, requires_grad=True)
+    with pytest.raises(ValueError, match="operation 'nope'; taken are"):
+        elementwise("nope", leaf)
+    with pytest.raises(ValueError, match="do not broadcast"):
+        elementwise("add", leaf, torch.zeros(4))
+    with pytest.raises(ValueError, match="requires a gradient"):
+        elementwise("add", leaf, torch.zeros(3))

@@ -73,6 +73,33 @@ def test_ours_and_its_peers_are_timed_in_turn(kernels: ModuleType) -> None:
     assert row["ms"] > 0.52  # it did slow down
 
 
+@pytest.mark.parametrize("calls", [0, 3, 30])
+@pytest.mark.parametrize("device", [FakeDevice(cold=0.5), FakeDevice(cold=0.01), FakeDevice(host_wobble=(0.1, 0.9))])
+def test_a_peer_that_raises_leaves_the_others_their_figures(
+    kernels: ModuleType, device: FakeDevice, calls: int
+) -> None:
+    """Whenever it does: at once, while it is captured, or in a later round."""
+    left = iter(range(calls))
+
+    def failing() -> None:
+        if next(left, None) is None:
+            raise LookupError("no more")
+        device.call()
+
+    work = SimpleNamespace(
+        name="w",
+        group="",
+        ours=device.call,
+        peers={"bad": failing, "good": device.call},
+        asked={},
+        cost=None,
+        memory=False,
+    )
+    row = kernels._row(device, work, Namespace(warmup=25.0, rep=100.0))
+    assert row["peers"]["bad"] == {"error": "LookupError: no more"}
+    assert kernels.ratios(row)["good"] == pytest.approx(1.0, abs=0.1)
+
+
 def test_what_cannot_be_replayed_is_compared_with_launches(kernels: ModuleType) -> None:
     """A peer that waits for the device holds the host's part; so must ours, beside it."""
     row = {

@@ -141,6 +141,20 @@ def test_a_device_that_is_unsteady_itself_is_not_smoothed_by_replays() -> None:
     assert (timing.method, timing.stable, timing.launch_median) == ("launch", False, None)
 
 
+def test_a_long_call_that_varies_is_not_repeated_without_end() -> None:
+    """A replay is of CALLS calls, however long each is: where no host can be the cause there is none."""
+    steady, varying = FakeDevice(cold=50.0), FakeDevice(cold=50.0, wobble=(0.0, 20.0))
+    for device in (steady, varying):
+        measure(device, device.call)
+    assert varying.clock < 1.5 * steady.clock
+
+
+def test_a_call_shorter_than_the_clock_tells_apart_has_no_rate() -> None:
+    device = FakeDevice(cold=0.0, warm=0.0)
+    timing = measure(device, device.call, cost=Cost(bytes=1e9, flops=1e9, unit="float16"))
+    assert (timing.median, timing.gbps, timing.tflops, timing.ceiling) == (0.0, None, None, None)
+
+
 @pytest.mark.parametrize("graph", [False, True])
 def test_periods_are_kept(graph: bool) -> None:
     device = FakeDevice(cold=0.5, flush=0.5)
