@@ -205,6 +205,10 @@ WRONG_VALUES: dict[str, tuple[Call, str]] = {
     "decode_attention-layout": (decode(q=f(2, 8, 4).transpose(1, 2)), "q has strides"),
     "paged_append": (append(k=f(2, 1, 4, 8)), r"k has shape \(2, 1, 4, 8\), expected \(2, T, 2, 8\)"),
     "mla_decode": (mla(cache=f(2, 9, 15)), r"cache has shape .* expected \(2, tokens, 16\)"),
+    "mla_decode-nothing": (
+        mla(cache=f(2, 9, 4), w_uk=f(3, 8, 0), w_uv=f(3, 0, 6)),
+        r"w_uk has shape \(3, 8, 0\): a latent of one element or more is taken",
+    ),
     "int4_matmul": (
         lambda: int4_matmul(f(2, 96), i(48, 5, dtype=torch.uint8), f(1, 5)),
         "K = 96 in 1 groups; taken are",

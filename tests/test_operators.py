@@ -161,6 +161,7 @@ REFUSALS = [
     shape("attention", lambda: flash_attention(heads(), heads(D=32), heads(D=32)), "k has shape .*expected .*16"),
     shape("attention-rank", lambda: flash_attention(tensor(4, 16), heads(), heads()), r"q has shape \(4, 16\)"),
     shape("attention-heads", lambda: flash_attention(heads(heads=3), heads(), heads()), "3 query heads, 2 of keys"),
+    shape("attention-none", lambda: flash_attention(heads(heads=0), heads(), heads()), "0 query heads, 2 of keys"),
     shape("attention-dim", lambda: flash_attention(*[heads(D=257)] * 3), "dimension 257; 1 to 256"),
     dtype("attention", lambda: flash_attention(heads(), heads(), heads(dtype=torch.float16)), "v is float16"),
     device("attention", lambda: flash_attention(heads(), heads(), heads(device="meta"))),
