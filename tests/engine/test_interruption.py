@@ -24,12 +24,15 @@ pytestmark = pytest.mark.slow  # starts whole runs: `pytest -m slow`
 MATRIX = '[matrix]\nkernels = ["faulty.cases"]\n'
 SLOW = ["slow", "--target", "interpreter", "-n", "2"]
 CELLS = 12
+# A shell starts what it runs in the background with SIGINT ignored, and so do all programs that come of it.
+LISTEN = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.executable, sys.argv[1:])"
 
 
 def begin(project: Project, results: Path) -> subprocess.Popen[str]:
     """Start a run of twelve slow cells."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    command = [sys.executable, "-m", "portability.cli", "run", *SLOW, "--results", str(results)]
+    command = [sys.executable, "-c", LISTEN, sys.executable, "-m", "portability.cli", "run", *SLOW]
+    command += ["--results", str(results)]
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     return subprocess.Popen(
         command, cwd=project.folder, env={**kept, "PYTHONPATH": paths, "TMPDIR": str(project.temporary)},
