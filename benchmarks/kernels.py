@@ -137,9 +137,7 @@ def _row(device: Any, work: Any, args: argparse.Namespace) -> dict[str, Any]:
         p20, median, p80 = quantiles(taken)
         peers[name] = {"ms": median, "p20": p20, "p80": p80, "method": methods[name]}
     ours = peers.pop(OURS)
-    sooner = timing.median / (
-        ours["ms"] or timing.median or 1.0
-    )  # than `measure` found, whose rates are of its own median
+    sooner = timing.median / ours["ms"] if ours["ms"] else 1.0  # than `measure` found, whose median its rates are of
     row: dict[str, Any] = {
         "name": work.name,
         "group": work.group,
@@ -185,7 +183,7 @@ def _in_turn(
 
 
 def _method(device: Any, call: Callable[[], Any], method: str) -> str:
-    """Return how a peer is timed: in the way that ours is, or by its launches where it cannot be replayed."""
+    """Return how a call is timed: by `method`, or by its launches where it cannot be replayed."""
     call()
     device.synchronize()
     if method == "graph":

@@ -220,7 +220,11 @@ def lanes_of_rows(blocks):
 
 def launch_softmax(x, y, blocks):
     """Write softmax(x) into `y`."""
-    planned = planned_softmax(x, y, blocks)
+    _run(planned_softmax(x, y, blocks), x, y)
+
+
+def _run(planned, x, y):
+    """Launch what `planned_softmax` returned."""
     if planned is not None:
         kernel, grid, numbers, options = planned
         kernel[grid](x, y, *numbers, **options)
@@ -275,9 +279,7 @@ def softmax(x: torch.Tensor, blocks: Blocks | None = None) -> torch.Tensor:
         return _Softmax.apply(x, blocks)
     planned = planned_softmax(x, None, blocks)
     y = contiguous_like(x)
-    if planned is not None:
-        kernel, grid, numbers, options = planned
-        kernel[grid](x, y, *numbers, **options)
+    _run(planned, x, y)
     return y
 
 

@@ -136,9 +136,8 @@ def _line_of(error: BaseException, launch: Launch | None, message: str, root: Pa
     """Return the kernel's own line: of the front end's error, of the code generator's message, or of the definition."""
     node, source = getattr(error, "node", None), getattr(error, "src", None)
     function = _function_of(launch.function, source) if launch is not None and source else None
-    if (
-        function is not None and node is not None and hasattr(node, "lineno")
-    ):  # the front end makes nodes of its own for `x += y`
+    # The front end makes nodes of its own for `x += y`, which have no line.
+    if function is not None and node is not None and hasattr(node, "lineno"):
         code = function.fn.__code__
         lines = source.count("\n", 0, source.find("def ")) if source and "def " in source else 0
         first = _def_line(function.fn)
